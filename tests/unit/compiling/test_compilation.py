@@ -86,7 +86,8 @@ def test_macros(options: list[str], text: str) -> None:
 
 
 def test_options_that_mean_nothing() -> None:
-    """Options of vendors are left out and named; those of OpenCL C take effect."""
+    """Options of vendors are left out and named; those of OpenCL C take effect; a quotation mark
+    that stays open is an error, as it is for a driver."""
     compiled = compile_kernel(
         "kernel void k(global float *a) { a[0] = a[1] * a[2] + a[3]; }",
         ["-cl-nv-verbose", "-cl-fast-relaxed-math", "-include", "/etc/passwd"],
@@ -94,10 +95,6 @@ def test_options_that_mean_nothing() -> None:
     assert "option -cl-nv-verbose means nothing here" in compiled.log
     assert "option -include/etc/passwd means nothing here" in compiled.log
     assert "fmul fast" in compiled.text
-
-
-def test_options_are_refused() -> None:
-    """A quotation mark that stays open is an error, as it is for a driver."""
     with pytest.raises(InputError, match="close every quotation mark"):
         store("1", "-DN='1")
 

@@ -1,10 +1,12 @@
 """What warps execute of PTX, by kernels whose counts are known."""
 
+from collections.abc import Callable
+
 import pytest
 
 from kernelcast.analytic.gpu.code import read_work
 from kernelcast.compiling import Compiled, Target, compile_kernel
-from kernelcast.compiling.execution import Executed, count_executed
+from kernelcast.compiling.execution import count_executed
 from kernelcast.records.ndrange import NDRange
 
 SOURCE = """
@@ -67,15 +69,19 @@ def compiled() -> Compiled:
     return compile_kernel(SOURCE, (), Target.parse("sm_80"))
 
 
-def make_shape(local: tuple[int, int, int], groups: tuple[int, int, int]) -> NDRange:
+def make_shape(local: tuple[int, ...], groups: tuple[int, ...]) -> NDRange:
     """Make the index space of so many work-groups."""
     items = tuple(n * by for n, by in zip(local, groups, strict=True))
     return NDRange(global_size=items, local_size=local)
 
 
-def count(executed: Executed, name: str, part: str = "") -> float:
-    """Count instructions of a name over all visits."""
-    return sum(
+def count(
+    compiled: Compiled, kernel: str, shape: NDRange, *arguments: int | None
+) -> Callable[..., float]:
+    """Count what a warp of a launch executes; give the number of an instruction's executions."""
+    executed = count_executed(compiled, kernel, shape, arguments, 32)
+    assert executed is not None
+    return lambda name, part="": sum(
         visits * sum(one.name == name and (not part or part in one.parts) for one in block)
         for visits, block in executed
     )
@@ -84,60 +90,48 @@ def count(executed: Executed, name: str, part: str = "") -> float:
 @pytest.mark.parametrize("n", [48, 4096])
 def test_a_loop_runs_as_often_as_its_argument_says(compiled: Compiled, n: int) -> None:
     """Loops that the compiler unrolls execute every turn, those left over included."""
-    shape = make_shape((16, 16, 1), (-(-n // 16), -(-n // 16), 1))
-    found = count_executed(compiled, "product", shape, [None, None, None, n], 32)
-    assert found is not None
-    assert count(found, "fma") == pytest.approx(n)
-    assert count(found, "ld", "global") == pytest.approx(2 * n)
+    shape = make_shape((16, 16), (-(-n // 16),) * 2)
+    found = count(compiled, "product", shape, None, None, None, n)
+    assert found("fma") == pytest.approx(n)
+    assert found("ld", "global") == pytest.approx(2 * n)
 
 
 def test_upper_halves_of_products_are_known(compiled: Compiled) -> None:
     """Divisions of an argument by a constant, and products of 64 bits, end in a number of turns."""
-    shape = make_shape((64, 1, 1), (16, 1, 1))
-    found = count_executed(compiled, "high", shape, [None, 70, (1 << 64) - 1], 32)
-    assert found is not None
-    assert count(found, "fma") == pytest.approx(50)
+    found = count(compiled, "high", make_shape((64,), (16,)), None, 70, (1 << 64) - 1)
+    assert found("fma") == pytest.approx(50)
 
 
 def test_warps_that_take_no_part_do_not_count(compiled: Compiled) -> None:
-    """In a reduction of 256 work-items the half that adds needs fewer warps each time."""
-    found = count_executed(compiled, "sum", make_shape((256, 1, 1), (99, 1, 1)), [None, None], 32)
-    assert found is not None
+    """In a reduction of 256 work-items the half that adds needs fewer warps each time; waits for
+    memory and local memory's wavefronts are those of a warp."""
+    shape = make_shape((256,), (99,))
+    found = count(compiled, "sum", shape, None, None)
     # 128 work-items need 4 of 8 warps, then 2, then 1 for all smaller halves.
-    assert count(found, "add", "f32") == pytest.approx((4 + 2 + 6) / 8)
-    assert count(found, "bar") == pytest.approx(1 + 8)
+    assert found("add", "f32") == pytest.approx((4 + 2 + 6) / 8)
+    assert found("bar") == pytest.approx(1 + 8)
+    work = read_work(compiled, "sum", shape, [None, None])
+    assert work is not None
+    # A store each, two loads and a store for each addition, a load at the end.
+    assert work.local_wavefronts == pytest.approx(1 + 3 * 12 / 8 + 1 / 8)
+    assert work.load_rounds == pytest.approx(1.0)
 
 
 def test_a_warp_runs_as_long_as_its_last_work_item(compiled: Compiled) -> None:
     """Places of the launch are averaged; the longest lane of a warp decides."""
-    found = count_executed(
-        compiled, "triangle", make_shape((32, 1, 1), (600, 1, 1)), [None, 19200], 32
-    )
-    assert found is not None
+    found = count(compiled, "triangle", make_shape((32,), (600,)), None, 19200)
     lasts = [32 * (group + 1) for group in (100, 300, 500)]
-    assert count(found, "add", "f32") == pytest.approx(sum(lasts) / 3, rel=0.01)
+    assert found("add", "f32") == pytest.approx(sum(lasts) / 3, rel=0.01)
 
 
 def test_loops_that_data_end_have_no_answer(compiled: Compiled) -> None:
     """What follows a list runs until the list ends."""
-    shape = make_shape((32, 1, 1), (10, 1, 1))
-    assert count_executed(compiled, "walk", shape, [None, None], 32) is None
-    assert read_work(compiled, "walk", shape, [None, None]) is None
+    assert read_work(compiled, "walk", make_shape((32,), (10,)), [None, None]) is None
 
 
 def test_arrays_by_an_index_that_varies_cost_selections(compiled: Compiled) -> None:
     """An element of a private array is no register where its index is a loop's counter."""
-    found = read_work(compiled, "choose", make_shape((32, 1, 1), (10, 1, 1)), [None])
+    found = read_work(compiled, "choose", make_shape((32,), (10,)), [None])
     assert found is not None
     assert found.fp32 == pytest.approx(64 * 16, rel=0.1)
     assert found.issued > 3 * found.fp32
-
-
-def test_work_is_that_of_warps(compiled: Compiled) -> None:
-    """Waits for memory and local memory's wavefronts are those of a warp."""
-    shape = make_shape((256, 1, 1), (99, 1, 1))
-    found = read_work(compiled, "sum", shape, [None, None])
-    assert found is not None
-    # A store each, two loads and a store for each addition, a load at the end.
-    assert found.local_wavefronts == pytest.approx(1 + 3 * 12 / 8 + 1 / 8)
-    assert found.load_rounds == pytest.approx(1.0)

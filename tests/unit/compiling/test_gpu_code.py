@@ -88,27 +88,16 @@ def test_other_processors(processor: str) -> None:
 
 
 def test_windows_see_the_whole_launch() -> None:
-    """Ids and counts of PTX come from the variable that the host writes, offsets included."""
-    text = compile_kernel(WINDOWED, (), Target.parse("sm_75")).text
-    assert ".weak .const .align 4 .b8 kernelcast_launch[52];" in text
-    loads = set(re.findall(r"ld\.const\.\w+\s+%\w+, \[kernelcast_launch(\+\d+)?\]", text))
-    assert loads == {"", "+4", "+12", "+24"}
-    assert "%ctaid.x" in text
-    assert "%nctaid" not in text
-
-
-def test_constant_arguments() -> None:
-    """Pointers to constant memory, which no CUDA launch can pass, are read from global memory."""
-    text = compile_kernel(WINDOWED, (), Target.parse("sm_75")).text
-    assert ".ptr .const" not in text
-    assert "ld.global.nc" in text
-
-
-def test_required_sizes() -> None:
-    """PTX keeps the work-group size that a kernel requires."""
+    """Ids and counts of PTX come from the variable that the host writes, offsets included; constant
+    memory, which no CUDA launch can pass, is read as global; required sizes are kept."""
     source = WINDOWED.replace("kernel void", f"kernel {TILE} void")
     compiled = compile_kernel(source, (), Target.parse("sm_75"))
-    assert ".reqntid 64, 2, 1\n{" in compiled.text
+    assert ".weak .const .align 4 .b8 kernelcast_launch[52];" in compiled.text
+    loads = re.findall(r"ld\.const\.\w+\s+%\w+, \[kernelcast_launch(\+\d+)?\]", compiled.text)
+    assert set(loads) == {"", "+4", "+12", "+24"}
+    for part, is_there in (("%ctaid.x", True), ("%nctaid", False), (".ptr .const", False),
+                           ("ld.global.nc", True), (".reqntid 64, 2, 1\n{", True)):  # fmt: skip
+        assert (part in compiled.text) == is_there, part
     assert compiled.kernels[0].required_local_size == (64, 2, 1)
 
 
@@ -127,28 +116,26 @@ def test_precision(options: tuple[str, ...], instruction: str) -> None:
     assert instruction in compile_kernel(source, options, Target.parse("sm_75")).text
 
 
-@needs_ptxas
-def test_facts_of_ptx() -> None:
-    """A tile of 16 x 16 x 4 products holds 64 fused operations, its loads and two barriers."""
-    found = example_facts("examples/matmul_tiled", "sm_90")
-    assert found.instructions["fp32"] >= 64
+@pytest.mark.parametrize(
+    ("target", "fused", "local_loads"), [pytest.param("sm_90", 64, 0, marks=needs_ptxas),
+                                         ("gfx90a", 32, 16)],
+)  # fmt: skip
+def test_facts_of_code(target: str, fused: int, local_loads: int) -> None:
+    """A tile of 16 x 16 x 4 products holds 64 fused operations, two in one on AMD, its loads and
+    two barriers."""
+    found = example_facts("examples/matmul_tiled", target)
+    assert found.instructions["fp32"] >= fused
     assert found.instructions["barrier"] == 2
     assert found.accesses[Access(operation="load", address_space="global", size_bytes=16)] == 1
-    assert found.accesses[Access(operation="store", address_space="global", size_bytes=16)] == 1
-    assert found.registers.source is TraitSource.REPORTED
     assert found.local_bytes == 5120
-
-
-def test_facts_of_amd_code() -> None:
-    """The same on AMD, where an instruction may do two operations."""
-    found = example_facts("examples/matmul_tiled", "gfx90a")
-    assert found.instructions["fp32"] >= 32
-    assert found.instructions["barrier"] == 2
-    assert found.accesses[Access(operation="load", address_space="global", size_bytes=16)] == 1
-    assert found.accesses[Access(operation="load", address_space="local", size_bytes=16)] == 16
-    assert found.local_bytes == 5120
-    assert found.waves_per_simd == 8
-    assert found.scalar_registers
+    if local_loads:
+        load = Access(operation="load", address_space="local", size_bytes=16)
+        assert found.accesses[load] == local_loads
+        assert (found.waves_per_simd, bool(found.scalar_registers)) == (8, True)
+    else:
+        store = Access(operation="store", address_space="global", size_bytes=16)
+        assert found.accesses[store] == 1
+        assert found.registers.source is TraitSource.REPORTED
 
 
 def test_facts_without_assembler(monkeypatch: pytest.MonkeyPatch) -> None:

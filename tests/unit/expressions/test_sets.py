@@ -23,7 +23,7 @@ from kernelcast.expressions import (
     less_equal,
     maximum,
 )
-from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
+from kernelcast.expressions.accesses import AccessKind, LoopFacts, MemoryAccess
 from kernelcast.expressions.axes import bind_ids
 from kernelcast.expressions.point_sets import (
     SLAB,
@@ -39,7 +39,7 @@ from kernelcast.expressions.point_sets import (
 )
 from kernelcast.records.balance import SlabSpace
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.operations import MemorySpace
+from support.accesses import make_access
 from support.expression_strategies import conditions, expressions
 from support.strategies import ndranges
 
@@ -136,14 +136,6 @@ def test_hard_questions_end() -> None:
     assert points.bound(Expr.symbol(Y), {X})[0] == start
 
 
-def _make_access(offset: Expr, guard: Condition, loops: tuple[LoopFacts, ...]) -> MemoryAccess:
-    return MemoryAccess(
-        site=0, block=0, line=1, text="a[i]", kind=AccessKind.STORE, space=MemorySpace.GLOBAL,
-        buffer="a", bytes=4, offset_bytes=offset, pattern=AddressPattern.QUASI_AFFINE,
-        guard=guard, loops=loops,
-    )  # fmt: skip
-
-
 def _enumerate(ndrange: NDRange, access: MemoryAccess) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Give offset and global id of each time that a work-item does an access."""
     assert access.offset_bytes is not None
@@ -185,7 +177,7 @@ def test_points_are_those_of_the_launch(
     loops = () if trips is None else (loop,)
     offset = sum((a * b for a, b in zip(factors, IDS, strict=True)), Expr.constant(0))
     offset = offset if trips is None else offset + 5 * Expr.symbol(Symbol(SymbolKind.LOOP, "k"))
-    access = _make_access(4 * offset, guard, loops)
+    access = make_access("a", 4 * offset, AccessKind.STORE, guard=guard, loops=loops)
     touched = sorted(_enumerate(ndrange, access))
     space = SlabSpace(ndrange=ndrange, axis=ndrange.dimensions - 1, thickness=thickness)
     launch = LaunchPoints(ndrange=ndrange, scalars={}, slabs=space)

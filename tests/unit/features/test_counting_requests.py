@@ -9,7 +9,8 @@ from hypothesis.extra.numpy import arrays
 
 from kernelcast.features.counting.requests import compute_requests, find_touches, measure_requests
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.software_counters import RecordedAddresses, RequestPattern
+from kernelcast.records.software_counters import RequestPattern
+from support.accesses import record
 from support.kernel_facts import facts_of
 
 LINE = NDRange(global_size=(256,), local_size=(64,))
@@ -70,27 +71,14 @@ def test_addresses_that_need_what_is_not_given_are_left_out() -> None:
     assert len(compute(source, n=3)) == 2
 
 
-def record(
-    offsets: npt.NDArray[np.int64], *, site: int, size: int = 4, group: int = 0
-) -> RecordedAddresses:
-    """Record one work-group; row n of `offsets` is the n-th execution, in elements."""
-    times, lanes = offsets.shape
-    local, sequence = np.meshgrid(np.arange(lanes), np.arange(times))
-    order = np.random.default_rng(0).permutation(offsets.size)
-    flat = [column.reshape(-1)[order] for column in (local, sequence, offsets * size)]
-    full = np.full(offsets.size, 0)
-    return RecordedAddresses(
-        work_groups=(group,), work_items=(lanes,), sites=full + site, groups=full + group,
-        local_ids=flat[0], sequences=flat[1], offsets_bytes=flat[2],
-    )  # fmt: skip
-
-
 def test_recorded_addresses_tell_what_expressions_cannot() -> None:
     """An indirect access over scattered places touches a sector per lane."""
     facts = facts_of("kernel void k(global int *x, global int *p) { x[p[get_global_id(0)]] = 1; }")
     [site] = [one.site for one in facts.accesses if one.offset_bytes is None]
     scattered = 100 * np.random.default_rng(1).permutation(128).reshape(2, 64)
-    [pattern] = measure_requests(facts.accesses, record(scattered, site=site))
+    [pattern] = measure_requests(
+        facts.accesses, record(4 * scattered.T.ravel(), (0,), size=64, site=site)
+    )
     assert (pattern.sectors_per_request, pattern.ideal_sectors_per_request) == (32, 4)
     assert (pattern.requests, pattern.buffer, pattern.is_measured) == (2, "x", True)
     assert not pattern.is_coalesced
@@ -104,7 +92,8 @@ def test_recorded_and_computed_requests_agree() -> None:
     )
     [computed] = compute_requests(facts.accesses, LINE, {}, work_groups=[0])
     offsets = 3 * np.arange(64)[None, :] + 100 * np.arange(3)[:, None]
-    [measured] = measure_requests(facts.accesses, record(offsets, site=computed.site))
+    recorded = record(4 * offsets.T.ravel(), (0,), size=64, site=computed.site)
+    [measured] = measure_requests(facts.accesses, recorded)
     for name in ("requests", "sectors_per_request", "ideal_sectors_per_request"):
         assert getattr(measured, name) == getattr(computed, name)
 

@@ -65,6 +65,8 @@ def _assess(
         ("if (j <= i) y[i * (i + 1) / 2 + j] += 1;", {"size": (64, 64), "local": (4, 4)}),
         ("if (x[i] > 0) y[i] = 1;", {}),
         ("for (int n = i; n < W * H; n += get_global_size(0)) y[n] += 1;", {"count": 60_000}),
+        ("local int s[1]; if (get_local_id(0) == 0) s[0] = 0; barrier(1); atomic_inc(s);"
+         "barrier(1); y[get_group_id(0)] = x[s[0]];", {}),
     ],
 )  # fmt: skip
 def test_own_places_are_recognised(body: str, space: dict[str, object]) -> None:
@@ -76,29 +78,25 @@ def test_own_places_are_recognised(body: str, space: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize(
-    "body",
-    ["y[p[i]] = 1;", "y[i / 64] = 1;", "y[i * i % 77] = 1;", "y[0] = 1;", "y[i & 255] = i;"],
-)
-def test_unproven_writes_are_compared(body: str) -> None:
-    """A buffer that is only written merges by its changes where its places are not known."""
-    found = _assess(body)
-    assert found.refusals == ()
-    assert found.rules["y"] is MergeRule.COMPARE
-    assert not found.is_proven
-
-
-@pytest.mark.parametrize(
-    ("body", "unread"),
+    ("body", "rule", "unread"),
     [
-        ("y[i] = x[i];", {"y"}),
-        ("y[i] += x[i];", set()),
-        ("y[i] = x[i]; if (y[i] > 0) x[i] = 1;", set()),
-        ("y[p[i]] = 1;", set()),
+        ("y[p[i]] = 1;", MergeRule.COMPARE, set()),
+        ("y[i / 64] = 1;", MergeRule.COMPARE, set()),
+        ("y[i * i % 77] = 1;", MergeRule.COMPARE, set()),
+        ("y[0] = 1;", MergeRule.COMPARE, set()),
+        ("y[i & 255] = i;", MergeRule.COMPARE, set()),
+        ("y[i] = x[i];", MergeRule.RANGES, {"y"}),
+        ("y[i] += x[i];", MergeRule.RANGES, set()),
+        ("y[i] = x[i]; if (y[i] > 0) x[i] = 1;", MergeRule.RANGES, set()),
     ],
 )
-def test_what_is_only_written_is_told(body: str, unread: set[str]) -> None:
-    """Buffers that merge by ranges and are never read."""
-    assert _assess(body).unread == unread
+def test_unproven_writes_are_compared(body: str, rule: MergeRule, unread: set[str]) -> None:
+    """A buffer that is only written merges by its changes where its places are not known; those
+    that merge by ranges and are never read are told."""
+    found = _assess(body)
+    assert found.refusals == ()
+    assert (found.rules["y"], found.unread) == (rule, unread)
+    assert found.is_proven == (rule is MergeRule.RANGES)
 
 
 @pytest.mark.parametrize(
@@ -126,15 +124,6 @@ def test_caller_may_vouch() -> None:
     assert _assess("y[p[i]] += 1;", vouches=True).refusals == ()
     assert _assess("y[p[i]] += 1;", vouches=True).rules["y"] is MergeRule.COMPARE
     assert _assess("atomic_inc(p);", vouches=True).refusals
-
-
-def test_local_memory_is_each_work_groups_own() -> None:
-    """Atomic operations and sums in local memory do not hinder."""
-    body = (
-        "local int s[1]; if (get_local_id(0) == 0) s[0] = 0; barrier(1); atomic_inc(s);"
-        "barrier(1); y[get_group_id(0)] = s[0];"
-    )
-    assert _assess(body).rules["y"] is MergeRule.RANGES
 
 
 def _check_ranges(found: SplitSafety, written: Iterable[tuple[int, int]]) -> None:

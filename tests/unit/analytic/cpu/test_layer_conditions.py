@@ -8,8 +8,7 @@ from kernelcast.analytic.cpu.layer_conditions import (
     advise_blocking,
     list_transitions,
 )
-from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
-from kernelcast.expressions.loop_nest import LoopNest
+from kernelcast.analytic.cpu.machine import read_machine
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.errors import InputError
 from support.machines import IVY_BRIDGE
@@ -17,28 +16,22 @@ from support.reference_nests import make_nest, read_reference_nest
 
 REFERENCE = Path(__file__).parents[4] / "../shared/reference/kerncraft"
 CASES = json.loads((REFERENCE / "cases.json").read_text())
-MACHINES = {"IvyBridgeEP_E5-2690v2": "ivy-bridge-ep", "SkylakeSP_Gold-6148": "skylake-sp"}
+MACHINES = {
+    "IvyBridgeEP_E5-2690v2": read_machine(find_machine("ivy-bridge-ep")),
+    "SkylakeSP_Gold-6148": read_machine(find_machine("skylake-sp")),
+}
+NESTS = {name: read_reference_nest(name, kernel) for name, kernel in CASES["kernels"].items()}
 FIVE_POINTS = make_nest(
     [("j", "1", "M - 1", 1), ("i", "1", "N - 1", 1)],
     {"a": ["M", "N"], "b": ["M", "N"]},
     [("a", "j - 1, i"), ("a", "j, i - 1"), ("a", "j, i + 1"), ("a", "j + 1, i")],
     [("b", "j, i")],
 )
-LONG_RANGE = read_reference_nest("long-range", CASES["kernels"]["3d-long-range-stencil"])
-
-
-def nest_of(kernel: str) -> LoopNest:
-    """Build a kernel of the reference data."""
-    return read_reference_nest(kernel, CASES["kernels"][kernel])
-
-
-def machine_of(name: str) -> CpuMachine:
-    """Find a machine of the reference data among those that are shipped."""
-    return read_machine(find_machine(MACHINES[name]))
+LONG_RANGE = NESTS["3d-long-range-stencil"]
 
 
 @pytest.mark.parametrize("machine", sorted(MACHINES))
-@pytest.mark.parametrize("kernel", sorted(CASES["kernels"]))
+@pytest.mark.parametrize("kernel", NESTS)
 def test_reproduces_every_transition_of_the_reference(machine: str, kernel: str) -> None:
     """Solves every layer condition to the text and the size of the reference tool."""
     names = ("level", "condition", "largest_value", "variable", "hits", "misses", "evicts",
@@ -54,7 +47,7 @@ def test_reproduces_every_transition_of_the_reference(machine: str, kernel: str)
             one.variables if len(one.variables) > 1 else one.variables[0],
             one.hits, one.misses, one.evicts, one.tail_bytes,
         )
-        for one in list_transitions(nest_of(kernel), machine_of(machine))
+        for one in list_transitions(NESTS[kernel], MACHINES[machine])
     }  # fmt: skip
     assert got == wanted
 
@@ -74,7 +67,7 @@ def test_leaves_out_what_the_innermost_loop_does_not_move() -> None:
 def test_a_victim_cache_is_judged_alone() -> None:
     """Does not add the nearer cache's lines, as the reference tool, and says so."""
     copy = make_nest([("i", "0", "N", 1)], {"a": ["N"], "b": ["N"]}, [("b", "i")], [("a", "i")])
-    found = LayerConditions(copy, machine_of("SkylakeSP_Gold-6148")).predict({"N": 1_850_000})
+    found = LayerConditions(copy, MACHINES["SkylakeSP_Gold-6148"]).predict({"N": 1_850_000})
     assert found.levels[2].misses == 2
     assert any("victim" in note for note in found.notes)
 

@@ -19,6 +19,9 @@ from support.opencl_cpu import TRIAD, make_launch, make_machine
 ONE_AFTER_THE_OTHER = Execution(width=1)
 BY_SIXTEEN = Execution(width=16)
 DEVICE = read_device(make_machine())
+ROW = make_launch(["a:float32:1048576"], loads=["a[x]"])
+NOTHING = OperationCounts(operations={}, memory={})
+ADD = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32)
 
 
 def count(launch: ModelledLaunch, device: CpuDevice = DEVICE) -> dict[str, LevelTraffic]:
@@ -43,6 +46,17 @@ def test_loop_vectorisers_take_straight_code_only() -> None:
         assert find_execution(replace(TRIAD, executed=executed), device).width == width
 
 
+def time_of(
+    launch: ModelledLaunch,
+    execution: Execution = BY_SIXTEEN,
+    executed: OperationCounts = NOTHING,
+    device: CpuDevice = DEVICE,
+) -> float:
+    """Give the time of a core per work-item."""
+    patterns = find_patterns(launch, execution.width)
+    return add_up(time_core(executed, device, execution, patterns)[0])
+
+
 def make_loop(trips: Expr, name: str = "1:line 1") -> LoopFacts:
     """Make a loop of so many iterations."""
     number = Expr.symbol(Symbol(SymbolKind.LOOP, name))
@@ -59,10 +73,9 @@ def test_lanes_that_part_do_the_work_of_all() -> None:
     assert find_execution(launch, read_device(make_machine(width=4))).efficiency == 0.5
     narrow = replace(launch, ndrange=NDRange(global_size=(1024, 1024), local_size=(8, 8)))
     assert find_execution(narrow, DEVICE).efficiency == 1.0
-    add = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32)
-    executed = OperationCounts(operations={add: 1000}, memory={})
+    executed = OperationCounts(operations={ADD: 1000}, memory={})
     half = replace(BY_SIXTEEN, efficiency=0.5)
-    together = time_of(TRIAD, BY_SIXTEEN, executed)
+    together = time_of(TRIAD, executed=executed)
     assert time_of(TRIAD, half, executed) == pytest.approx(2 * together)
 
 
@@ -114,63 +127,55 @@ def test_tells_where_lanes_go(text: str, pattern: str) -> None:
 
 def test_indices_that_pass_through_32_bits_are_gathered_where_compilers_do() -> None:
     """Takes neighbours apart on a runtime that does not see them, and only there."""
-    launch = make_launch(["a:float32:4194304"], loads=["a[x]"])
-    [access] = launch.accesses
-    narrowed = replace(launch, accesses=(replace(access, is_narrowed=True),))
+    [access] = ROW.accesses
+    narrowed = replace(ROW, accesses=(replace(access, is_narrowed=True),))
     for gathers, pattern in ((True, LanePattern.SCATTERED), (False, LanePattern.CONTIGUOUS)):
         [found] = find_patterns(narrowed, 16, gathers_narrowed=gathers)
         assert found.lanes == pattern
 
 
-def time_of(launch: ModelledLaunch, execution: Execution, *parts: OperationCounts) -> float:
-    """Give the time of a core per work-item, with other counts where given."""
-    counts = parts[0] if parts else launch.executed
-    patterns = find_patterns(launch, execution.width)
-    return add_up(time_core(counts, DEVICE, execution, patterns)[0])
-
-
 def test_loops_wait_for_their_last_result() -> None:
     """Counts a latency per operation in a loop with little else to do."""
-    add = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32)
     branch = Operation(kind=OperationKind.BRANCH)
-    executed = OperationCounts(operations={add: 1000, branch: 1000}, memory={})
+    executed = OperationCounts(operations={ADD: 1000, branch: 1000}, memory={})
     assert time_of(TRIAD, ONE_AFTER_THE_OTHER, executed) == pytest.approx(1000 * 0.5e-9)
 
 
 def test_what_was_loaded_is_not_loaded_again() -> None:
     """Counts two loads of one address once, unless something is stored to the buffer."""
-    arrays = ["a:float32:4194304"]
-    once, twice = (make_launch(arrays, loads=["a[4*x]"] * times) for times in (1, 2))
-    assert time_of(twice, BY_SIXTEEN) == time_of(once, BY_SIXTEEN)
-    changed = [make_launch(arrays, loads=["a[4*x]"] * times, stores=["a[4*x]"]) for times in (1, 2)]
-    assert time_of(changed[1], BY_SIXTEEN) > 1.2 * time_of(changed[0], BY_SIXTEEN)
+    (once, twice), (stored, reloaded) = (
+        [time_of(make_launch(["a:float32:4194304"], loads=["a[4*x]"] * times, stores=stores))
+         for times in (1, 2)]
+        for stores in ([], ["a[4*x]"])
+    )  # fmt: skip
+    assert twice == once
+    assert reloaded > 1.2 * stored
 
 
 def test_runtimes_that_load_lane_by_lane_do_so_whatever_the_pattern() -> None:
     """Takes as long for rows, columns, bytes and one address where loads are slow."""
     slow = replace(DEVICE.levels[0], load_s_per_byte=1e-10)
     device = replace(DEVICE, levels=(slow, *DEVICE.levels[1:]))
-    nothing = OperationCounts(operations={}, memory={})
-    told = []
-    for array, load in (("float32", "x"), ("float32", "4*x"), ("int8", "4*x"), ("float32", "64")):
-        launch = make_launch([f"a:{array}:4194304"], loads=[f"a[{load}]"])
-        patterns = find_patterns(launch, 16)
-        told.append(add_up(time_core(nothing, device, BY_SIXTEEN, patterns)[0]))
-    assert told == [pytest.approx(told[0])] * 4
-    one = find_patterns(make_launch(["a:int8:4194304"], loads=["a[x]"]), 16)
-    four = [replace(each, access=replace(each.access, lanes=4)) for each in one]
-    seconds = add_up(time_core(nothing, device, BY_SIXTEEN, four)[0])
-    assert seconds == pytest.approx(4 * told[0]), "a vector goes number by number"
+    told = [
+        time_of(make_launch([f"a:{array}:4194304"], loads=[f"a[{load}]"]), device=device)
+        for array, load in (("float32", "x"), ("float32", "4*x"), ("int8", "4*x"),
+                            ("float32", "64"), ("int8", "x"))
+    ]  # fmt: skip
+    assert told == [pytest.approx(told[0])] * 5
+    launch = make_launch(["a:int8:4194304"], loads=["a[x]"])
+    four = replace(launch, accesses=(replace(launch.accesses[0], lanes=4),))
+    vectors_s = time_of(four, device=device)
+    assert vectors_s == pytest.approx(4 * told[0]), "a vector goes number by number"
 
 
 @pytest.mark.parametrize(("depth", "pattern"), [(1, "contiguous"), (2, "scattered")])
 def test_lanes_stay_side_by_side_in_an_outermost_loop(depth: int, pattern: str) -> None:
     """Keeps neighbours together in a loop that they leave at different times, not in one in it."""
-    [access] = make_launch(["a:float32:1048576"], loads=["a[x]"]).accesses
+    [access] = ROW.accesses
     own = Expr.symbol(Symbol(SymbolKind.LOCAL_ID, axis=0))
     loops = (make_loop(Expr.constant(4), "1:line 1"), make_loop(own + 1, "2:line 2"))
     inside = replace(access, loops=loops[-depth:])
-    launch = replace(TRIAD, accesses=(inside,), executed=OperationCounts(operations={}, memory={}))
+    launch = replace(TRIAD, accesses=(inside,), executed=NOTHING)
     [found] = find_patterns(launch, 16)
     assert found.lanes == LanePattern(pattern)
 
@@ -180,24 +185,17 @@ def test_lanes_that_may_be_left_out_cost_more_without_mask_registers() -> None:
     plain = make_launch(["a:float32:4194304"], loads=["a[4*x]"])
     masked = make_launch(["a:float32:4194304"], loads=["a[4*x] if x > 5"])
     narrow = replace(DEVICE, lanes=8, width=8)
-    by_eight = Execution(width=8)
-    nothing = OperationCounts(operations={}, memory={})
-
-    def time_on(device: CpuDevice, execution: Execution, launch: ModelledLaunch) -> float:
-        patterns = find_patterns(launch, execution.width)
-        return add_up(time_core(nothing, device, execution, patterns)[0])
-
-    assert time_on(narrow, by_eight, masked) > 2 * time_on(narrow, by_eight, plain)
-    assert time_on(DEVICE, BY_SIXTEEN, masked) <= time_on(DEVICE, BY_SIXTEEN, plain)
+    slow, quick = (time_of(launch, Execution(width=8), device=narrow) for launch in (masked, plain))
+    assert slow > 2 * quick
+    assert time_of(masked) <= time_of(plain)
 
 
 def test_addresses_need_a_value_only_where_they_are_executed() -> None:
     """Evaluates a remainder by a number that is 0 where a guard forbids the access."""
     own = Expr.symbol(Symbol(SymbolKind.LOCAL_ID, axis=0))
-    [access] = make_launch(["a:float32:1048576"], loads=["a[x]"]).accesses
+    [access] = ROW.accesses
     guarded = replace(access, offset_bytes=4 * floor_mod(64, own), guard=less(0, own))
-    nothing = OperationCounts(operations={}, memory={})
-    launch = replace(TRIAD, accesses=(guarded,), executed=nothing)
+    launch = replace(TRIAD, accesses=(guarded,), executed=NOTHING)
     [found] = find_patterns(launch, 1)
     assert found.executions == pytest.approx(63 / 64)
 
@@ -210,21 +208,17 @@ def test_reads_lanes_and_width_from_rates() -> None:
     assert DEVICE.add_s == pytest.approx(0.5 / 4e9)
 
 
-def add_by_halves() -> CpuDevice:
-    """Give a core with registers of 512 bits that adds one half after the other."""
-    fp32 = make_machine().instruction("fp32")
+def test_registers_have_masks_where_sixteen_work_items_share_one() -> None:
+    """Knows registers of 512 bits also where a core adds their halves one after the other."""
+    machine = make_machine()
+    fp32 = machine.instruction("fp32")
     assert fp32 is not None
     slow = {chains: Trait(value=one.value / 2, source=TraitSource.MEASURED)
             for chains, one in fp32.completion_latency_s.items()}  # fmt: skip
-    return read_device(
-        replace(make_machine(), instructions=(replace(fp32, completion_latency_s=slow),),
+    device = read_device(
+        replace(machine, instructions=(replace(fp32, completion_latency_s=slow),),
                 warp_width=Trait(value=16, source=TraitSource.MEASURED))
     )  # fmt: skip
-
-
-def test_registers_have_masks_where_sixteen_work_items_share_one() -> None:
-    """Knows registers of 512 bits also where a core adds their halves one after the other."""
-    device = add_by_halves()
     assert (device.lanes, device.width, device.has_masks) == (8, 16, True)
     assert not read_device(make_machine(width=8)).has_masks
 
@@ -236,14 +230,16 @@ def test_counts_no_more_cores_than_the_peak_needs() -> None:
     assert read_device(replace(machine, compute_units=units)).cores < 8
 
 
-def test_names_what_is_missing() -> None:
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"instructions": ()}, "calibrate --only instructions-fp32"),
+        ({"caches": ()}, "calibrate --only caches"),
+        ({"memories": ()}, "calibrate --only bandwidth"),
+        ({"kind": DeviceKind.GPU}, "the CPU model needs a CPU"),
+    ],
+)
+def test_names_what_is_missing(change: dict[str, object], words: str) -> None:
     """Says which number is missing, and which command measures it."""
-    machine = make_machine()
-    with pytest.raises(InputError, match="calibrate --only instructions-fp32"):
-        read_device(replace(machine, instructions=()))
-    with pytest.raises(InputError, match="calibrate --only caches"):
-        read_device(replace(machine, caches=()))
-    with pytest.raises(InputError, match="calibrate --only bandwidth"):
-        read_device(replace(machine, memories=()))
-    with pytest.raises(InputError, match="the CPU model needs a CPU"):
-        read_device(replace(machine, kind=DeviceKind.GPU))
+    with pytest.raises(InputError, match=words):
+        read_device(replace(make_machine(), **change))  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ import pytest
 from kernelcast.analytic.cpu.estimate import estimate_cpu
 from kernelcast.analytic.cpu.opencl.device import INTEL, POCL, RUSTICL, read_device
 from kernelcast.records.device import Trait, TraitSource
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
 from support.opencl_cpu import make_launch, make_machine
@@ -14,19 +15,18 @@ from support.opencl_cpu import make_launch, make_machine
 TIMES = 1000.0
 
 
-def time_functions(
-    machine: MachineDescription,
-    name: str,
-    kind: OperationKind = OperationKind.SPECIAL,
-    branches: float = 0.0,
-    lanes: int = 1,
-) -> float:
-    """Give the seconds that a launch spends in functions."""
+LAUNCH = make_launch(["a:float32:4096"], loads=["a[x]"], size=(4096,))
+
+
+def estimate(
+    machine: MachineDescription, name: str, *, branches: float = 0.0, lanes: int = 1
+) -> AnalyticEstimate:
+    """Estimate a launch that does nothing but call a function, or add where it has no name."""
+    kind = OperationKind.SPECIAL if name else OperationKind.ADD
     one = Operation(kind=kind, number=NumberClass.FLOAT, bits=32, name=name, lanes=lanes)
     branch = Operation(kind=OperationKind.BRANCH, number=NumberClass.NONE)
-    launch = make_launch(["a:float32:4096"], loads=["a[x]"], size=(4096,))
     counts = OperationCounts(operations={one: TIMES, branch: branches}, memory={})
-    return estimate_cpu(replace(launch, executed=counts), machine).limiters["special"]
+    return estimate_cpu(replace(LAUNCH, executed=counts), machine)
 
 
 def of(platform: str) -> MachineDescription:
@@ -45,24 +45,24 @@ def of(platform: str) -> MachineDescription:
 def test_an_unknown_runtime_has_no_measured_costs() -> None:
     """Keeps the usual figures: a sine and a cosine at once are called lane by lane."""
     assert read_device(of("Somebody's")).functions is None
-    both, one = (time_functions(of("Somebody's"), name) for name in ("sincos", "cos"))
+    both, one = (estimate(of("Somebody's"), name).limiters["special"] for name in ("sincos", "cos"))
     assert both > one
 
 
 def test_intel_has_vectors_of_sine_and_cosine_at_once() -> None:
     """Takes less for both than for the slower of two calls."""
-    both, one = (time_functions(of(INTEL), name) for name in ("sincos", "cos"))
+    both, one = (estimate(of(INTEL), name).limiters["special"] for name in ("sincos", "cos"))
     assert one / 2 < both <= one
 
 
 def test_pocl_calls_most_functions_once_per_lane() -> None:
     """A logarithm takes in straight code, where work-items are vectors, what scalars take."""
-    told = {
-        name: [time_functions(of(POCL), name, branches=branches) for branches in (0.0, 20.0)]
+    (log, log_alone), (exp, exp_alone) = (
+        [estimate(of(POCL), name, branches=one).limiters["special"] for one in (0.0, 20.0)]
         for name in ("log", "exp")
-    }
-    assert told["log"][0] == pytest.approx(told["log"][1])
-    assert told["exp"][0] < told["exp"][1] / 2
+    )
+    assert log == pytest.approx(log_alone)
+    assert exp < exp_alone / 2
 
 
 @pytest.mark.parametrize(
@@ -70,11 +70,7 @@ def test_pocl_calls_most_functions_once_per_lane() -> None:
 )
 def test_pocl_makes_no_lanes_beside_vectors_and_calls(name: str, lanes: int, width: int) -> None:
     """Runs one work-item after the other where it has its own vectors, or calls functions."""
-    kind = OperationKind.SPECIAL if name else OperationKind.ADD
-    one = Operation(kind=kind, number=NumberClass.FLOAT, bits=32, lanes=lanes, name=name)
-    launch = make_launch(["a:float32:4096"], loads=["a[x]"], size=(4096,))
-    counts = OperationCounts(operations={one: 4.0}, memory={})
-    found = estimate_cpu(replace(launch, executed=counts), of(POCL))
+    found = estimate(of(POCL), name, lanes=lanes)
     assert found.quantities["vector_work_items_count"] == width
 
 
@@ -82,12 +78,11 @@ def test_pocl_makes_no_lanes_beside_vectors_and_calls(name: str, lanes: int, wid
 def test_rusticl_goes_through_what_others_jump_over(platform: str, times: float) -> None:
     """Takes as long as if all sides of conditions were executed, on that runtime alone."""
     one = Operation(kind=OperationKind.DIVIDE, number=NumberClass.FLOAT, bits=32)
-    launch = make_launch(["a:float32:4096"], loads=["a[x]"], size=(4096,))
     executed, all_sides = (
         OperationCounts(operations={one: count}, memory={}) for count in (TIMES, 3 * TIMES)
     )
     plain, masked = (
-        estimate_cpu(replace(launch, executed=executed, unjumped=unjumped), of(platform))
+        estimate_cpu(replace(LAUNCH, executed=executed, unjumped=unjumped), of(platform))
         for unjumped in (executed, all_sides)
     )
     assert masked.limiters["special"] == pytest.approx(times * plain.limiters["special"])

@@ -78,26 +78,16 @@ def test_small_work_groups_wait_for_their_start() -> None:
 
 
 def test_a_matrix_product_is_not_bound_by_the_memory() -> None:
-    """Reads each row and column many times, from caches."""
+    """Reads each row and column many times, from caches; fills the analytic features."""
     found = estimate_gpu(make_product(), V100)
     assert found.limiter in {"L1", "L2", "fp32", "latency"}
     flops = 2.0 * SIDE**3
     assert 0.3e12 < flops / found.seconds < 14.1e12
-
-
-def test_quantities_are_finite_and_end_in_units() -> None:
-    """Gives nothing that the feature vector could not hold."""
-    found = estimate_gpu(make_product(), V100)
     for name, value in found.quantities.items():
         check_name(f"analytic.{name}")
         assert math.isfinite(value), name
     for name in found.limiters:
         assert found.quantities[f"without_{name.lower()}_s"] <= found.seconds
-
-
-def test_features_come_from_the_estimate() -> None:
-    """Turns times and volumes into the analytic block."""
-    found = estimate_gpu(make_product(), V100)
     vector = combine(found).as_dict()
     assert vector["analytic.estimate_s"] == found.seconds
     assert vector["analytic.dram_limiter_s"] == found.limiters["DRAM"]

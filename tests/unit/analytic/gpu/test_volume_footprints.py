@@ -104,21 +104,6 @@ def test_rows_that_are_no_multiple_of_a_sector(pitch: int, local: tuple[int, int
     assert counted == 32 * enumerate_sectors(launch, range(launch.ndrange.work_group_count), 32)
 
 
-def test_matrix_product_in_loops() -> None:
-    """Operands inside a loop are counted, rows once for a row of work-groups."""
-    launch = make_launch(
-        make_access("a", 4 * (Y * 128 + K), trips=128),
-        make_access("b", 4 * (K * 64 + X), trips=128),
-        items=(64, 32), local=(16, 8),
-    )  # fmt: skip
-    footprint = loads_of(launch)
-    assert footprint.count_box(((0, 4), (0, 1), (0, 1)), 32) == (8 * 128 + 128 * 64) * 4
-    part = (1, 3), (0, 2), (0, 1)
-    sectors = enumerate_sectors(launch, list_groups(launch, part), 64)
-    assert footprint.count_box(part, 64) == 64 * sectors
-    assert len(footprint.list_levels(wave=2, granularity=32)) == 2
-
-
 def test_mean_work_group_counts_every_alignment_and_edge() -> None:
     """The mean over work-groups equals the mean of all of them, one by one."""
     launch = make_star(array=(70, 20), radius=1, local_size=(6, 5), alignment_bytes=8)
