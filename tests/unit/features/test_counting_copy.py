@@ -24,31 +24,6 @@ def copy_of(source: str, *options: str) -> InstrumentedKernel:
 
 
 @pytest.mark.parametrize(
-    "statement",
-    [
-        "a[0] = n > 2 ? a[1] : a[2];",
-        "if (n > 1 && a[0] > 2 || a[1]) a[0] = 1;",
-        "while (n--) if (a[n]) break; else continue;",
-        "do a[n] = 1; while (--n > 0);",
-        "switch (n) { case 1: a[0] = 1; case 2: a[1] = 1; break; default: a[2] = 1; }",
-        "for (;;) { if (a[n]) return; ++n; }",
-        "again: if (a[n]) { --n; goto again; }",
-        "for (int i = 0, j = n; i < j; i++, j--) { int t = a[i]; a[i] = a[j]; a[j] = t; }",
-        "for (int i = 0; i < n; i++) a[i] = help(a, i) / 3 >> 1;",
-        "if (n) for (int i = 0; i < n; i++) table[i & 3] == 7 ? atomic_add(&a[i], -1) : 0;",
-    ],
-)
-def test_every_kind_of_statement_compiles(statement: str) -> None:
-    """Jumps, calls, tables and atomics come out as code that a compiler takes."""
-    copy = copy_of(
-        "constant int table[4] = {1, 2, 3, 7};\n"
-        "int help(global int *b, int n) { while (b[n] > 3) n /= 2; return n; }\n"
-        f"kernel void k(global int *a, int n) {{ {statement} }}",
-    )
-    assert copy.counter_count > 0
-
-
-@pytest.mark.parametrize(
     "body",
     [
         "float4 v = f[i].wzyx * 2.5f; f[i].xz = v.xy; f[i] = v > (float4)(1) ? v : -v;",
@@ -63,12 +38,15 @@ def test_every_kind_of_statement_compiles(statement: str) -> None:
         "b[i] = select(n, i, n > 3) + as_int(1e30f) + max(-n, i) + (int)clamp(0.f, -1.f, 1.f);",
         "event_t e = async_work_group_copy(l, b, 8, 0); wait_group_events(1, &e); b[i] = l[n];",
         "write_imagef(out, (int2)(i, n), read_imagef(in, in_place, (int2)(n, i)));",
+        "if (n) for (int i = 0; i < n; i++) table[i & 3] == 7 ? atomic_add(&b[i], -1) : 0;",
+        "while (n--) if (b[n]) break; else continue; b[0] = n > 2 ? b[1] : b[2];",
+        "for (int i = 0, j = n; i < j; i++, j--) { int t = b[i]; b[i] = b[j]; b[j] = t; }",
     ],
 )
 def test_values_of_all_types_compile(body: str) -> None:
-    """Vectors, structures, images, conversions and functions of OpenCL C keep their types."""
+    """Vectors, structures, images, tables, atomics, conversions and functions keep their types."""
     copy_of(
-        "struct S { int place[2]; float weight; };\n"
+        "struct S { int place[2]; float weight; }; constant int table[4] = {1, 2, 3, 7};\n"
         "constant sampler_t in_place = CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;\n"
         "kernel __attribute__((reqd_work_group_size(64, 1, 1))) void k(global float4 *f,"
         " global int *b, local int *l, int n, struct S s, global struct S *h,"

@@ -17,6 +17,11 @@ def measured(value: float) -> Trait[float]:
     return Trait(value=value, source=TraitSource.MEASURED)
 
 
+def published(value: int) -> Trait[int]:
+    """Make a published number."""
+    return Trait(value=value, source=TraitSource.PUBLISHED)
+
+
 def cache_with(**changes: object) -> MachineDescription:
     """Change Ivy Bridge's L2."""
     caches = tuple(
@@ -24,20 +29,6 @@ def cache_with(**changes: object) -> MachineDescription:
         for one in IVY.caches
     )
     return replace(IVY, caches=caches)
-
-
-def test_reads_the_shipped_machines() -> None:
-    """Takes geometry, cycles per line, sharing and duplex from the files."""
-    ivy, sky = (read_machine(find_machine(name)) for name in ("ivy-bridge-ep", "skylake-sp"))
-    assert [one.size_bytes for one in ivy.caches] == [2**15, 2**18, 25 * 2**20]
-    assert [one.cycles_per_line for one in ivy.caches] == [None, 2, 2]
-    assert [one.sets for one in ivy.caches] == [64, 512, 25600]
-    assert (ivy.cores, ivy.clock_hz, ivy.line_bytes) == (10, 3e9, 64)
-    assert [one.cycles_per_line for one in sky.caches] == [None, 1, 4]
-    assert [one.is_victim for one in sky.caches] == [False, False, True]
-    assert [one.is_full_duplex for one in sky.caches] == [False, False, True]
-    assert not sky.caches[2].writes_allocate
-    assert ivy.streams.saturated(2, 1).bytes_per_s == pytest.approx(47.25e9)  # type: ignore[union-attr]  # known
 
 
 def test_busy_cores_share_the_last_cache() -> None:
@@ -50,12 +41,12 @@ def test_busy_cores_share_the_last_cache() -> None:
 def test_measured_sizes_become_whole_sets() -> None:
     """Rounds what a fit found, but takes the system's word for a core's own cache."""
     fitted = cache_with(
-        size_bytes=Trait(value=247_403, source=TraitSource.MEASURED),
+        size_bytes=measured(247_403),
         ways=Trait(value=12, source=TraitSource.REPORTED),
     )
     assert read_machine(fitted).caches[1].size_bytes == 322 * 12 * 64
     reported = cache_with(
-        size_bytes=Trait(value=247_403, source=TraitSource.MEASURED),
+        size_bytes=measured(247_403),
         reported_size_bytes=Trait(value=262_144, source=TraitSource.REPORTED),
     )
     assert read_machine(reported).caches[1].size_bytes == 262_144
@@ -64,26 +55,29 @@ def test_measured_sizes_become_whole_sets() -> None:
 def test_measured_copies_move_lines_that_stores_bring_in() -> None:
     """Counts three lines for the two that a copy names, and says so."""
     memory = MemoryFacts(space="global", copy_bytes_per_s=measured(2e10))
-    machine = read_machine(replace(IVY, memories=(memory,), costs={}))
-    rate = machine.streams.saturated(2, 1)
+    streams = read_machine(replace(IVY, memories=(memory,), costs={})).streams
+    rate = streams.saturated(2, 1)
     assert rate is not None
     assert (rate.kernel, rate.bytes_per_s) == ("copy", 3e10)
-    assert machine.streams.notes
+    assert streams.notes
 
 
-def test_bandwidths_of_a_calibrated_machine_are_shared_by_its_cores() -> None:
+@pytest.mark.parametrize(
+    ("costs", "asked", "bytes_per_s"),
+    [
+        (IVY.costs, ("L2", 1, 0, 1), 35.06e9),  # measured on one core
+        ({}, ("L2", 1, 0, 2), 1e11),
+        ({}, ("MEM", 2, 1, 1), 47.25e9),  # one core may saturate it
+    ],
+)
+def test_bandwidths_of_a_calibrated_machine_are_shared_by_its_cores(
+    costs: dict[str, Trait[float]], asked: tuple[str, int, int, int], bytes_per_s: float
+) -> None:
     """Gives each core its part of a cache where nobody measured one alone."""
-    machine = read_machine(cache_with(load_bytes_per_s=measured(5e11)))
-    rate = machine.streams.reached("L2", 1, 0, 1)
+    calibrated = replace(cache_with(load_bytes_per_s=measured(5e11)), costs=costs)
+    rate = read_machine(calibrated).streams.reached(*asked)
     assert rate is not None
-    assert rate.bytes_per_s == pytest.approx(35.06e9)  # measured on one core
-    bare = read_machine(replace(cache_with(load_bytes_per_s=measured(5e11)), costs={}))
-    rate = bare.streams.reached("L2", 1, 0, 2)
-    assert rate is not None
-    assert rate.bytes_per_s == pytest.approx(1e11)
-    memory = bare.streams.reached("MEM", 2, 1, 1)
-    assert memory is not None
-    assert memory.bytes_per_s == pytest.approx(47.25e9)  # one core may saturate it
+    assert rate.bytes_per_s == pytest.approx(bytes_per_s)
 
 
 @pytest.mark.parametrize(
@@ -95,19 +89,19 @@ def test_bandwidths_of_a_calibrated_machine_are_shared_by_its_cores() -> None:
         (cache_with(line_bytes=None), "caches.L2.line_bytes is not known"),
         (replace(IVY, caches=()), "size of its caches is not known; .* --only caches"),
         (
-            cache_with(size_bytes=Trait(value=100_000, source=TraitSource.PUBLISHED)),
+            cache_with(size_bytes=published(100_000)),
             "L2: 100000 bytes; expected whole sets of 8 ways of 64 bytes",
         ),
         (
-            cache_with(line_bytes=Trait(value=48, source=TraitSource.PUBLISHED)),
+            cache_with(line_bytes=published(48)),
             "lines of 48 bytes; expected a power of two",
         ),
         (
-            cache_with(line_bytes=Trait(value=128, source=TraitSource.PUBLISHED)),
+            cache_with(line_bytes=published(128)),
             "lines of 64 bytes in L1 and of 128 in L2",
         ),
         (
-            cache_with(size_bytes=Trait(value=16384, source=TraitSource.PUBLISHED)),
+            cache_with(size_bytes=published(16384)),
             "L2 .16384 bytes. is smaller than L1",
         ),
     ],

@@ -44,10 +44,3 @@ def test_narrow_shapes_are_the_worst(shape: tuple[int, ...]) -> None:
     assert found.volumes.per_update()["DRAM_to_L2"] > 1.2 * 150
     assert found.volumes.wave.partial_store_bytes > 0
     assert found.estimate.seconds > 1.3 * max(ask(one).estimate.seconds for one in WIDE)
-
-
-def test_loads_are_unaligned_so_that_short_rows_load_more_lines() -> None:
-    """What L2 sends grows as the rows of a work-group become shorter."""
-    loads = [ask((x, 4, 128 // x)).volumes.per_update()["L2_to_L1"] for x in (64, 32, 16, 8, 4, 2)]
-    assert loads == sorted(loads)
-    assert loads[-1] > 2 * loads[0]
