@@ -23,7 +23,6 @@ def store(text: str, *options: str, dialect: Dialect | None = None) -> str:
 
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "kernelcast" / "compiled"
 
@@ -215,7 +214,6 @@ def write_compiler(path: Path, version: str, otherwise: str) -> str:
 
 @pytest.mark.usefixtures("fresh_search", "own_cache")
 def test_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compiler that does not end is stopped."""
     monkeypatch.setenv(
         compiler.VARIABLE, write_compiler(tmp_path / "cc", "18.1.0", "exec sleep 99")
     )

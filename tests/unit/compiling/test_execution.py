@@ -65,12 +65,10 @@ kernel void high(global float *a, int n, ulong seed)
 
 @pytest.fixture(scope="module")
 def compiled() -> Compiled:
-    """The kernels as PTX."""
     return compile_kernel(SOURCE, (), Target.parse("sm_80"))
 
 
 def make_shape(local: tuple[int, ...], groups: tuple[int, ...]) -> NDRange:
-    """Make the index space of so many work-groups."""
     items = tuple(n * by for n, by in zip(local, groups, strict=True))
     return NDRange(global_size=items, local_size=local)
 

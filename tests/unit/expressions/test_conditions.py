@@ -66,7 +66,6 @@ def test_joined_conditions_are_their_parts(
 def test_arrays_are_decided_element_by_element(
     condition: Condition, values: list[dict[Symbol, int]]
 ) -> None:
-    """Gives for arrays what it gives for each of their elements."""
     arrays = {symbol: np.array([one[symbol] for one in values]) for symbol in SYMBOLS}
     found = np.asarray(condition.evaluate(arrays))
     assert found.dtype == np.bool_
@@ -97,7 +96,6 @@ def test_arrays_are_decided_element_by_element(
     ],
 )  # fmt: skip
 def test_texts(condition: Condition, text: str) -> None:
-    """Writes conditions as kernels do."""
     assert str(condition) == text
 
 

@@ -46,7 +46,6 @@ Tree = Any
 
 
 def divide(a: int, b: int) -> int:
-    """Divide as C does."""
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
 
@@ -145,7 +144,6 @@ def test_simplified_expressions_keep_their_value(tree: Tree, values: Values) -> 
 
 @given(tree=TREES, values=st.lists(bindings(), min_size=1, max_size=4))
 def test_arrays_are_evaluated_element_by_element(tree: Tree, values: list[Values]) -> None:
-    """Gives for arrays what it gives for each of their elements."""
     expected = [compute(tree, one) for one in values]
     arrays = {symbol: np.array([one[symbol] for one in values]) for symbol in SYMBOLS}
     found = np.asarray(make(tree).evaluate(arrays))
@@ -155,7 +153,6 @@ def test_arrays_are_evaluated_element_by_element(tree: Tree, values: list[Values
 
 @given(tree=TREES, inner=TREES, other=TREES, values=bindings())
 def test_substitution_then_evaluation(tree: Tree, inner: Tree, other: Tree, values: Values) -> None:
-    """Gives after a substitution the value for the substituted values."""
     replaced = values | {X: compute(inner, values), N: compute(other, values)}
     expected, expr = compute(tree, replaced), make(tree)
     try:
@@ -206,7 +203,6 @@ def test_equal_polynomials_are_equal(trees: tuple[Tree, ...]) -> None:
     ],
 )
 def test_texts(expr: Expr, text: str) -> None:
-    """Writes expressions as people do."""
     assert str(expr) == text
 
 
@@ -260,7 +256,6 @@ def test_quasi_affine(expected: bool, exprs: list[Expr]) -> None:
     ],
 )
 def test_simplifications(expr: Expr, simple: Expr) -> None:
-    """Finds the simpler form."""
     assert expr == simple
 
 
@@ -295,7 +290,6 @@ def test_refuses_what_has_no_value(expr: Expr, values: dict[Symbol, Any], messag
     ],
 )
 def test_refuses_what_makes_no_expression(make: Callable[[], object]) -> None:
-    """Refuses symbols and divisions that mean nothing."""
     with pytest.raises(InputError, match=r"; "):
         make()
 

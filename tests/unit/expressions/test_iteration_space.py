@@ -29,14 +29,12 @@ DATA = Symbol(SymbolKind.CONTENT, "a[i] > 0")
 def make_loops(
     start: int, step: int, *, is_triangle: bool
 ) -> tuple[tuple[NestLoop, ...], dict[Symbol, Expr]]:
-    """Make two loops up to N, the inner one up to the outer one's variable in a triangle."""
     stop = Expr.symbol(J) + 1 if is_triangle else Expr.symbol(N)
     outer = ("j", Expr.constant(0), Expr.symbol(N), 1)
     return count_loops([outer, ("i", Expr.constant(start), stop, step)])
 
 
 def list_points(size: int, start: int, step: int, *, is_triangle: bool) -> list[tuple[int, int]]:
-    """List the iterations of such loops."""
     return [(j, i) for j in range(size) for i in range(start, j + 1 if is_triangle else size, step)]
 
 
@@ -93,7 +91,6 @@ def test_decisions_hold_in_the_share_that_is_stated() -> None:
 
 
 def test_what_is_not_affine_is_refused() -> None:
-    """Says what is expected."""
     space = IterationSpace(SQUARE, {N: 64})
     with pytest.raises(InputError, match="cannot be counted; expected comparisons of sums"):
         space.share(less(Expr.symbol(I) * Expr.symbol(J), 5))

@@ -67,7 +67,6 @@ def test_kept_facts_that_are_none_are_read_anew(
 
 
 def test_a_kernel_that_is_not_there_is_named() -> None:
-    """Says which kernels the source has."""
     with pytest.raises(KernelNotFoundError, match="its kernels are: k, other"):
         read_facts(Kernel(name="absent", source=SOURCE))
 

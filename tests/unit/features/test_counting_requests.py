@@ -17,7 +17,6 @@ LINE = NDRange(global_size=(256,), local_size=(64,))
 
 
 def compute(source: str, ndrange: NDRange = LINE, **scalars: int) -> tuple[RequestPattern, ...]:
-    """Compute the requests of a kernel named k."""
     return compute_requests(facts_of(source).accesses, ndrange, scalars)
 
 

@@ -37,7 +37,7 @@ from kernelcast.features.counting.static import (
 from kernelcast.records.arguments import ElementType, LocalArgument, ScalarArgument
 from kernelcast.records.errors import NDRangeError
 from kernelcast.records.ndrange import NDRange
-from support.expression_strategies import conditions
+from support.expression_strategies import conditions, expressions
 from support.kernel_facts import facts_of
 from support.strategies import ndranges
 
@@ -52,7 +52,6 @@ LINE = NDRange(global_size=(128,), local_size=(64,))
 
 
 def make_loop(symbol: Symbol, condition: Condition, count: Expr | None = None) -> LoopFacts:
-    """Make a loop of which all is known."""
     return LoopFacts(name=symbol.name, line=1, condition=condition, trip_count=count, is_exact=True)
 
 
@@ -230,23 +229,10 @@ def test_scalars_are_bound_by_name_and_lane() -> None:
     assert bind_scalars(facts, arguments) == {"n": -7, "v.s0": 3, "v.s1": 4}
 
 
-def affine(symbols: Symbols) -> st.SearchStrategy[Expr]:
-    """Draw sums of some symbols."""
-    numbers = st.sampled_from([0, 0, 0, 1, -1, 2, -3])
-    return st.builds(
-        lambda factors, constant: sum(
-            (factor * Expr.symbol(one) for factor, one in zip(factors, symbols, strict=True)),
-            Expr.constant(constant),
-        ),
-        st.tuples(*[numbers for _ in symbols]),
-        st.integers(-6, 12),
-    )
-
-
 @st.composite
 def loops(draw: st.DrawFn, symbol: Symbol, around: Symbols) -> LoopFacts:
     """Draw a loop that ends: counted by a formula, run, or with a geometric stride."""
-    bound = minimum(draw(affine(around)), 12)
+    bound = minimum(draw(expressions(around)), 12)
     kind = draw(st.sampled_from(["formula", "simulated", "geometric"]))
     if kind == "geometric":
         value = geometric(bound, 2, symbol, is_division=True)

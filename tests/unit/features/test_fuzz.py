@@ -57,7 +57,6 @@ def analyse_all(source: str) -> None:
 
 @pytest.mark.parametrize("name", NASTY)
 def test_nasty_sources_come_to_an_end(name: str) -> None:
-    """Takes or refuses each."""
     analyse_all(NASTY[name])
 
 

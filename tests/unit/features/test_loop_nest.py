@@ -16,7 +16,6 @@ NEST = HEAD + "for (int j = 0; j < N; j++) for (int i = 0; i < N; i++) "
 
 
 def read(source: str, **constants: int) -> LoopNest:
-    """Read a listing."""
     return read_loop_nest(source, constants, name="x.c")
 
 
@@ -147,7 +146,6 @@ def test_chains_from_iteration_to_iteration(body: str, chain: tuple[str, ...]) -
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_named_with_its_place(source: str, said: str) -> None:
-    """Errors say what was found where, and what was expected."""
     with pytest.raises(InputError, match=said):
         read(source)
 

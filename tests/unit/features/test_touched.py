@@ -129,7 +129,6 @@ def test_stencils_do_nothing_in_their_borders(radius: int, offset: int) -> None:
 
 
 def test_unknown_scalars_leave_everything_active() -> None:
-    """Gives the whole index space where a bound's value is not known."""
     source = (
         "kernel void k(global int *a, int n) { int i = get_global_id(0); if (i < n) a[i] = 1; }"
     )
@@ -151,7 +150,6 @@ GUARDED_SQUARE = "if (i < n) a[i * i - 1] = 1;"
 
 
 def overrunning(body: str) -> KernelFacts:
-    """Analyse a kernel that writes to a buffer of numbers."""
     ids = "int i = get_global_id(0), j = get_global_id(1);"
     return facts_of(f"kernel void k(global int *a, int n) {{ {ids} {body} }}")
 

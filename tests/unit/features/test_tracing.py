@@ -6,7 +6,6 @@ from kernelcast.records.kernel import Kernel
 
 
 def mark(source: str, *options: str) -> str:
-    """Give the marked copy of the kernel `k` of a source."""
     kernel = Kernel(name="k", source=source, build_options=options)
     traced = make_tracing_kernel(kernel)
     assert traced.name == kernel.name

@@ -172,7 +172,6 @@ LAUNCH = NDRange(global_size=(6400,), local_size=(64,))
 
 
 def box(start: int, groups: int) -> GroupBox:
-    """Give work-groups one after the other."""
     return GroupBox(start=(start,), shape=(groups,))
 
 

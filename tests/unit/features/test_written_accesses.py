@@ -106,7 +106,6 @@ def test_reads_chained_and_joined_conditions() -> None:
     ],
 )
 def test_points_at_what_is_wrong(text: str, complaint: str, column: int | None) -> None:
-    """Says what is wrong and marks the place."""
     with pytest.raises(InputError, match=re.escape(complaint)) as caught:
         read(text)
     *_, shown, mark = str(caught.value).split("\n")
@@ -121,7 +120,6 @@ def test_points_at_what_is_wrong(text: str, complaint: str, column: int | None) 
      "a:float32:n", "a:float32:x", "a:float32:4x", "a:private float32:4"],
 )  # fmt: skip
 def test_refuses_bad_declarations(text: str) -> None:
-    """Refuses declarations without a type, with unknown types, names or extents."""
     if text == "src:float64:":
         assert read_array(text).extents == ()
         return
@@ -158,7 +156,6 @@ def test_describes_what_a_source_would_have_told() -> None:
      {"arrays": (ARRAYS["src"], ARRAYS["src"])}],
 )  # fmt: skip
 def test_refuses_kernels_that_make_no_sense(changes: dict[str, object]) -> None:
-    """Refuses kernels without accesses, with unknown operations or an array twice."""
     usual = {
         "name": "k", "arrays": (ARRAYS["src"],), "accesses": (read("src[x, y, z]"),),
     }  # fmt: skip

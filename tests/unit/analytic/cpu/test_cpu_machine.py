@@ -13,12 +13,10 @@ IVY = find_machine("ivy-bridge-ep")
 
 
 def measured(value: float) -> Trait[float]:
-    """Make a measured number."""
     return Trait(value=value, source=TraitSource.MEASURED)
 
 
 def published(value: int) -> Trait[int]:
-    """Make a published number."""
     return Trait(value=value, source=TraitSource.PUBLISHED)
 
 
@@ -107,7 +105,6 @@ def test_bandwidths_of_a_calibrated_machine_are_shared_by_its_cores(
     ],
 )
 def test_refuses_machines_without_a_model(machine: MachineDescription, reason: str) -> None:
-    """Says what is missing or impossible, and what to do."""
     with pytest.raises(InputError, match=reason):
         read_machine(machine)
 

@@ -62,7 +62,6 @@ def test_without_the_core_there_are_the_transfers() -> None:
 
 
 def test_missing_bandwidths_are_named() -> None:
-    """Says which number is missing and what measures it."""
     bare = replace(IVY_BRIDGE, streams=StreamRates())
     with pytest.raises(InputError, match=r"memory bandwidth is not known; .* --only bandwidth"):
         predict_ecm(volumes_of((3, 1), (3, 1), (3, 1)), bare)
@@ -89,7 +88,6 @@ def test_tells_cycles_in_every_unit(unit: Unit, value: float) -> None:
 
 
 def test_refuses_what_a_loop_cannot_be_told_in() -> None:
-    """Names what is missing."""
     copy = Work(clock_hz=3e9, iterations_per_line=8)
     with pytest.raises(InputError, match="floating-point operations above 0"):
         copy.tell(32.0, Unit.FLOP_PER_S)

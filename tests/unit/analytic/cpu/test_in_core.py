@@ -46,7 +46,6 @@ def test_adds_up_operations_and_loads() -> None:
 
 
 def with_latency(machine: CpuMachine, seconds: float) -> CpuMachine:
-    """Let fp64 have a latency."""
     latency = {1: Trait(value=seconds, source=TraitSource.MEASURED)}
     facts = replace(machine.instructions["fp64"], completion_latency_s=latency)
     return replace(machine, instructions={"fp64": facts})
@@ -65,7 +64,6 @@ def test_a_chain_costs_its_latency() -> None:
 
 
 def test_what_is_not_known_is_not_free_in_silence() -> None:
-    """Reports the coverage and what is left out."""
     bare = replace(IVY, instructions={"fp64": InstructionFacts(name="fp64")})
     terms = InstructionTable(bare).predict(TRIAD, 8)
     assert terms.coverage == 0
@@ -109,7 +107,6 @@ def test_fused_operations_count_twice_and_integers_have_ports_of_their_own() -> 
 
 
 def test_refuses_impossible_terms() -> None:
-    """Has no negative times and no share above one."""
     with pytest.raises(InputError, match="none below 0"):
         InCoreTerms(overlapping=-1, non_overlapping=0, provider="x")
     with pytest.raises(InputError, match="share from 0 to 1"):

@@ -84,7 +84,6 @@ BRANCHES = {
 
 
 def compare(nest: LoopNest, constants: Mapping[str, int]) -> None:
-    """Compare misses and evictions of the nearest caches with those of a simulation."""
     found, expected = (
         predictor(nest, IVY_BRIDGE).predict(constants).levels[:2]
         for predictor in (LayerConditions, SimulatedVolumes)

@@ -25,7 +25,6 @@ ADD = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32)
 
 
 def count(launch: ModelledLaunch, device: CpuDevice = DEVICE) -> dict[str, LevelTraffic]:
-    """Count a launch's traffic by level."""
     patterns = find_patterns(launch, find_execution(launch, device).width)
     return {one.name: one for one in count_traffic(launch, patterns, device)}
 
@@ -58,7 +57,6 @@ def time_of(
 
 
 def make_loop(trips: Expr, name: str = "1:line 1") -> LoopFacts:
-    """Make a loop of so many iterations."""
     number = Expr.symbol(Symbol(SymbolKind.LOOP, name))
     return LoopFacts(
         name=name, line=1, condition=less(number, trips), trip_count=trips, is_exact=True
@@ -240,6 +238,5 @@ def test_counts_no_more_cores_than_the_peak_needs() -> None:
     ],
 )
 def test_names_what_is_missing(change: dict[str, object], words: str) -> None:
-    """Says which number is missing, and which command measures it."""
     with pytest.raises(InputError, match=words):
         read_device(replace(make_machine(), **change))  # type: ignore[arg-type]

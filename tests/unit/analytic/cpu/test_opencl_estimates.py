@@ -86,7 +86,6 @@ def test_nobody_waits_for_what_is_stored_or_near() -> None:
 
 
 def test_addresses_that_depend_on_data_must_be_recorded() -> None:
-    """Refuses to guess, and says what to do."""
     unknown = replace(make_random(2**20), recorded=None)
     with pytest.raises(InputError, match=r"line 3: the address of a\[i\].*--device"):
         estimate_cpu(unknown, make_machine())

@@ -27,7 +27,6 @@ class SlowMemory:
         self.counts = dict.fromkeys(KINDS, 0)
 
     def load(self, _: int) -> None:
-        """Read a line."""
         self.counts["loads"] += 1
         self.counts["hits"] += 1
 
@@ -52,7 +51,6 @@ class SlowCache:
         self.counts = dict.fromkeys(KINDS, 0)
 
     def lines(self, line: int) -> dict[int, bool]:
-        """Give the set of a line."""
         return self.sets[line % self.level.sets]
 
     def use(self, line: int, *, dirty: bool) -> bool:
@@ -63,7 +61,6 @@ class SlowCache:
         return line in held
 
     def load(self, line: int) -> None:
-        """Read a part of a line."""
         self.counts["loads"] += 1
         if self.use(line, dirty=False):
             self.counts["hits"] += 1
@@ -290,7 +287,6 @@ def test_a_few_elements_between_the_beginnings_of_lines_are_counted() -> None:
 
 
 def test_what_cannot_be_simulated_is_named() -> None:
-    """What lacks a value, or cannot be a bound, is an error that names it."""
     for sizes, said in (({"N": 100}, "-D M"), ({"N": 100, "M": 1}, "never run for M=1, N=100")):
         with pytest.raises(InputError, match=said):
             SimulatedVolumes(FIVE_POINTS, IVY_BRIDGE).predict(sizes)

@@ -19,7 +19,6 @@ SIDE = 1024
 
 
 def make_copy(items: int = 2**26) -> ModelledLaunch:
-    """Make a copy of 4-byte elements."""
     return make_launch(
         make_access("a", 4 * X), make_access("b", 4 * X, AccessKind.STORE),
         items=(items,), local=(256,), registers=16,

@@ -17,7 +17,6 @@ NARROW = [(1, 64, 8), (2, 32, 8), (2, 256, 1)]
 
 @functools.cache
 def read_source() -> ModelledKernel:
-    """Read the kernel, once for all tests."""
     path = Path(corpus.__file__).parent / "lbm" / "track_interface.yaml"
     return read_launch_source(path, parameters={"NX": 512, "NY": 512, "NZ": 256})
 

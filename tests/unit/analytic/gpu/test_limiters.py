@@ -81,7 +81,6 @@ def assess(  # noqa: PLR0913 - what differs from the copy is named
 
 
 def count(kind: OperationKind, times: float, bits: int = 32) -> OperationCounts:
-    """Count one kind of floating-point operation."""
     one = Operation(kind=kind, number=NumberClass.FLOAT, bits=bits)
     return OperationCounts(operations={one: times}, memory={})
 
@@ -224,7 +223,6 @@ def test_no_other_limiter_helps_more(times: dict[str, float], exposed: float) ->
 
 
 def known(value: T) -> Trait[T]:
-    """Make a measured number."""
     return Trait(value=value, source=TraitSource.MEASURED)
 
 
@@ -253,13 +251,11 @@ BARE = MachineDescription(
     ],
 )
 def test_a_missing_number_is_named_with_its_command(change: dict[str, object], words: str) -> None:
-    """Refuses a machine of which too little is known."""
     with pytest.raises(InputError, match=words):
         read_rates(replace(BARE, **change), FITTED)  # type: ignore[arg-type]
 
 
 def test_what_is_assumed_is_noted() -> None:
-    """Says what stands in for numbers that nobody measured."""
     notes = " ".join(read_rates(BARE, FITTED).notes)
     for words in ("bandwidth of L2", "Little's law", "launch_s", "translation"):
         assert words in notes
@@ -316,7 +312,6 @@ def make_operation(
     bits: int = 32,
     **more: Any,  # noqa: ANN401 - fields
 ) -> Operation:
-    """Make an operation."""
     return Operation(kind=kind, number=number, bits=bits, **more)
 
 

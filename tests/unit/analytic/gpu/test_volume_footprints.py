@@ -38,7 +38,6 @@ def list_groups(launch: ModelledLaunch, box: GroupRange) -> list[int]:
 
 
 def whole(launch: ModelledLaunch) -> GroupRange:
-    """Give the box of all work-groups."""
     x, y, z = (*launch.ndrange.group_counts, 1, 1)[:3]
     return (0, x), (0, y), (0, z)
 

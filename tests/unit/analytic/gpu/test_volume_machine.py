@@ -28,7 +28,6 @@ GPUS = (
 
 
 def launch_of(size: int, *, registers: int | None = 32, local_bytes: int = 0) -> ModelledLaunch:
-    """Make a launch with work-groups of one size."""
     return ModelledLaunch(
         kernel="k", ndrange=NDRange(global_size=(1 << 20,), local_size=(size,)), accesses=(),
         registers=registers, local_bytes=local_bytes,
@@ -36,7 +35,6 @@ def launch_of(size: int, *, registers: int | None = 32, local_bytes: int = 0) ->
 
 
 def machine_of(name: str) -> GpuMachine:
-    """Read a shipped description."""
     return read_machine(find_machine(name))
 
 
@@ -54,7 +52,6 @@ def test_every_shipped_gpu_can_be_read(name: str) -> None:
 
 
 def test_missing_number_is_named_with_its_command() -> None:
-    """A missing size of L2 is an error that says what measures it."""
     description = find_machine("v100")
     caches = tuple(
         replace(one, size_bytes=None) if one.name == "L2" else one for one in description.caches
@@ -64,35 +61,23 @@ def test_missing_number_is_named_with_its_command() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "registers", "local_bytes", "expected", "limiter"),
+    ("name", "size", "registers", "local_bytes", "expected", "limiter"),
     [
-        (1024, 32, 0, 2, "warps"),
-        (1024, 33, 0, 1, "registers"),
-        (256, 64, 0, 4, "registers"),
-        (33, 32, 0, 32, "work_groups"),  # and as many by warps: a second one for one work-item
-        (32, 32, 0, 32, "work_groups"),
-        (256, 32, 40_000, 2, "local_memory"),
+        ("v100", 1024, 33, 0, 1, "registers"),
+        ("v100", 33, 32, 0, 32, "work_groups"),  # and by warps: a second one for one work-item
+        ("v100", 256, 32, 40_000, 2, "local_memory"),
+        # A wavefront lives in one of four SIMDs; on CDNA 2 as AMD's compiler reports it.
+        ("mi100", 256, 100, 0, 256 // 104, "registers"),
+        ("mi210", 256, 90, 0, 5, "registers"),
     ],
 )
-def test_v100_occupancy(
-    size: int, registers: int, local_bytes: int, expected: int, limiter: str
+def test_occupancy_is_that_of_the_described_machine(
+    name: str, size: int, registers: int, local_bytes: int, expected: int, limiter: str
 ) -> None:
-    """Each limit of a compute unit binds where NVIDIA's rules say so."""
-    launch = launch_of(size, registers=registers, local_bytes=local_bytes)
-    found = compute_occupancy(launch, machine_of("v100"))
-    assert (found.work_groups, found.limiter) == (expected, limiter)
-
-
-@pytest.mark.parametrize(
-    ("name", "registers", "wavefronts"),
-    [("mi100", 100, 256 // 104), ("mi210", 54, 9), ("mi210", 90, 5), ("mi210", 128, 4),
-     ("mi210", 170, 2)],
-)  # fmt: skip
-def test_amd_counts_registers_by_simd(name: str, registers: int, wavefronts: int) -> None:
-    """A wavefront lives in one of four SIMDs; on CDNA 2 as AMD's compiler reports it."""
     machine = read_machine(replace(find_machine(name), max_work_items_per_unit=None))
-    found = compute_occupancy(launch_of(256, registers=registers), machine)
-    assert (found.work_groups, found.limiter) == (wavefronts, "registers")
+    launch = launch_of(size, registers=registers, local_bytes=local_bytes)
+    found = compute_occupancy(launch, machine)
+    assert (found.work_groups, found.limiter) == (expected, limiter)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +124,6 @@ def test_fit_finds_the_constants_of_noisy_points(form: str) -> None:
 
 
 def test_fit_refuses_what_it_cannot_fit() -> None:
-    """Too few points and unknown forms are errors."""
     with pytest.raises(InputError, match="at least 4"):
         fit_hit_rate([1, 2], [0.5, 0.4])
     with pytest.raises(InputError, match="'miss' or 'hit'"):

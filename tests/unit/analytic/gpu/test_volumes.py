@@ -25,7 +25,6 @@ def model(
     *accesses: MemoryAccess, items: tuple[int, ...] = (COUNT,), local: tuple[int, ...] = (LOCAL,),
     machine: GpuMachine = V100, **more: object,
 ) -> GpuVolumes:  # fmt: skip
-    """Compute the volumes of a launch."""
     return compute_volumes(make_launch(*accesses, items=items, local=local, **more), machine)
 
 
@@ -137,7 +136,6 @@ def test_indirect_without_samples_names_the_access() -> None:
 
 
 def test_atomics_count_as_load_and_store() -> None:
-    """An atomic moves data both ways."""
     volumes = model(make_access("a", 4 * X, AccessKind.ATOMIC))
     assert volumes.l2_load_bytes == volumes.l2_store_bytes == 4 * COUNT
 

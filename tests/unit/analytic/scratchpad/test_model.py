@@ -174,7 +174,6 @@ def test_the_shipped_machine_is_table_1() -> None:
     ],
 )
 def test_impossible_requests_are_refused(kernel: ScratchpadKernel, words: str) -> None:
-    """Says what the processor can do."""
     with pytest.raises(InputError, match=words):
         model_kernel(kernel, SW26010)
 
