@@ -57,8 +57,12 @@ def list_kinds(found: Estimate) -> list[str]:
 def test_the_analytic_model_answers_where_nothing_may_run(
     modelled: FakeExecutor, store: Store
 ) -> None:
-    """Its time, with the interval of its errors on other kernels, and nothing to be warned of."""
-    found = make_predictor(modelled, store, settings=UNSAMPLED).estimate(PROBLEM, DEVICE.id)
+    """Its time, with the interval of its errors on other kernels, and nothing to be warned of.
+
+    Loops that data end widen it by as much as they leave open.
+    """
+    predictor = make_predictor(modelled, store, settings=UNSAMPLED)
+    found = predictor.estimate(PROBLEM, DEVICE.id)
     assert (found.tier, list_kinds(found)) == (Tier.ANALYTIC, ["analytic"])
     assert found.seconds == pytest.approx(0.6)
     width = find_half_width(load_shipped()[ANY], 0.9)
@@ -67,16 +71,10 @@ def test_the_analytic_model_answers_where_nothing_may_run(
     assert "held out" in found.explain().interval
     assert not found.warnings
     assert modelled.tasks == []
-
-
-def test_loops_that_data_end_widen_the_interval(modelled: FakeExecutor, store: Store) -> None:
-    """By as much as they leave open."""
-    predictor = make_predictor(modelled, store, settings=UNSAMPLED)
-    usual = predictor.estimate(PROBLEM, DEVICE.id)
     modelled.analytic = make_analytic(0.6, doubt=3.0)
     wide = predictor.estimate(make_problem(1), DEVICE.id)
-    assert wide.seconds == usual.seconds
-    assert math.log(wide.high / usual.high) == pytest.approx(3.0, rel=0.02)
+    assert wide.seconds == found.seconds
+    assert math.log(wide.high / found.high) == pytest.approx(3.0, rel=0.02)
 
 
 @pytest.mark.parametrize(

@@ -162,19 +162,6 @@ def test_an_answer_without_samples_can_be_made_better(
     assert better.recording is not None
 
 
-def test_close_ends_what_goes_on(slow: SlowExecutor, predictor: Predictor) -> None:
-    """At its next step: nothing more is sampled."""
-    predictor.estimate(PROBLEM, DEVICE.id, within_s=_HASTY_S, in_background=True)
-    closing = threading.Thread(target=predictor.close)
-    closing.start()
-    time.sleep(0.05)
-    slow.gate.set()
-    closing.join(_PATIENT_S)
-    assert not closing.is_alive()
-    assert slow.ended.is_set()
-    assert slow.tasks == []
-
-
 def test_an_interrupt_loses_nothing(slow: SlowExecutor, predictor: Predictor, store: Store) -> None:
     """The caller is interrupted at once, sampling ends at its next step, observations are kept."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # drivers may have put theirs there

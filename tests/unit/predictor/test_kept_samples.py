@@ -178,9 +178,9 @@ def test_damaged_files_cost_no_answer(
     ask()
     [path] = data_folder.rglob("samples/*/*.json")
     path.write_text(text)
-    ask()
-    ask()
-    assert len(executor.tasks) == 2
+    for _ in range(2):
+        ask()
+        assert len(executor.tasks) == 2
 
 
 def test_refined_answers_are_kept(executor: FakeExecutor, store: Store) -> None:

@@ -1,4 +1,4 @@
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -7,7 +7,6 @@ from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.estimates import Tier
 from kernelcast.records.observation import ObservationFlag
-from kernelcast.records.problem import Problem
 from kernelcast.training_data.store import Store
 from support.fake_executor import (
     DEVICE,
@@ -36,23 +35,20 @@ def test_samples_once_and_answers_from_memory(executor: FakeExecutor, store: Sto
     assert first.warnings == ()
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        make_problem(1),
-        make_problem(options=("-DN=1",)),
-        make_problem(local_size=(32,)),
-        make_problem(work_groups=50_000),
-    ],
-    ids=["source", "options", "local size", "sizes"],
-)
-def test_another_launch_is_sampled(executor: FakeExecutor, store: Store, other: Problem) -> None:
+def test_another_launch_is_sampled(executor: FakeExecutor, store: Store) -> None:
     """Neither answers nor observations of one launch serve one that differs in anything."""
     predictor = make_predictor(executor, store)
     observe(predictor, predictor.estimate(PROBLEM, DEVICE.id), 0.7, 0.7)
     assert predictor.estimate(PROBLEM, DEVICE.id).tier is Tier.HISTORY
-    assert predictor.estimate(other, DEVICE.id).tier is Tier.LINEAR
-    assert len(executor.tasks) == 2
+    others = [
+        make_problem(1),
+        make_problem(options=("-DN=1",)),
+        make_problem(local_size=(32,)),
+        make_problem(work_groups=50_000),
+    ]
+    for count, other in enumerate(others, 2):
+        assert predictor.estimate(other, DEVICE.id).tier is Tier.LINEAR
+        assert len(executor.tasks) == count
 
 
 def test_a_driver_that_changed_meanwhile_is_noticed(executor: FakeExecutor, store: Store) -> None:
@@ -126,23 +122,18 @@ def test_threads_lose_no_observation(executor: FakeExecutor, store: Store) -> No
     """Eight threads that ask and tell at once get right answers, and all they tell is stored."""
     predictor = make_predictor(executor, store)
     problems = [make_problem(number) for number in range(4)]
-    wrong: list[str] = []
 
     def work(thread: int) -> None:
         for turn in range(400):
             problem = problems[(turn + thread) % len(problems)]
             found = predictor.estimate(problem, DEVICE.id)
-            if found.identity is None or found.identity.kernel.digest != problem.kernel.digest:
-                wrong.append(problem.name)
+            assert found.identity is not None
+            assert found.identity.kernel.digest == problem.kernel.digest
             predictor.observe(found, 0.5 + 0.0001 * (turn % 10))
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
     predictor.close()
-    assert not wrong
     assert store.count() == 3200
     assert len(executor.tasks) == len(problems)
     assert predictor.estimate(problems[0], DEVICE.id).seconds == pytest.approx(0.5, rel=0.01)

@@ -9,7 +9,7 @@ from kernelcast.models.time_models import FittedModel, make_model
 from kernelcast.predictor.answering.tasks import LaunchRow
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.records.device import DeviceKind
-from kernelcast.records.errors import InputError, KernelRunError
+from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Tier
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.training_data.store import Store
@@ -20,9 +20,7 @@ from support.fake_executor import (
     FakeExecutor,
     SettableClock,
     make_analytic,
-    make_device,
     make_predictor,
-    make_problem,
 )
 
 
@@ -124,9 +122,12 @@ def test_the_first_model_is_used_as_soon_as_it_is_there(
 
 
 def test_methods_choose_who_answers(
-    store: Store, registry: ModelRegistry, known_row: LaunchRow
+    store: Store, registry: ModelRegistry, hybrid: FittedModel, known_row: LaunchRow
 ) -> None:
-    """Only wanted methods answer and stand side by side; nobody to answer is an error."""
+    """Only wanted methods answer and stand side by side; nobody to answer is an error.
+
+    A model of the registry that is named is asked too, and does not answer.
+    """
     executor = FakeExecutor(row=known_row)
     only = make_predictor(executor, store, registry.url, methods=("linear", "two_point"))
     found = only.estimate(PROBLEM, DEVICE.id)
@@ -135,6 +136,12 @@ def test_methods_choose_who_answers(
     assert not executor.tasks[0].wants_row
     with pytest.raises(InputError, match="at least one of"):
         make_predictor(executor, store, methods=("two_point",))
+    registry.publish(StoredModel(name=f"ridge/{DEVICE.id}", model=hybrid))
+    methods = ("linear", "hybrid", "ridge")
+    beside = make_predictor(executor, store, registry.url, methods=methods)
+    found = beside.estimate(PROBLEM, DEVICE.id)
+    assert found.estimates_s["ridge"] > 0
+    assert found.seconds == found.estimates_s["hybrid"]
 
 
 def test_a_damaged_model_is_said_and_the_next_one_answers(
@@ -158,37 +165,3 @@ def test_a_damaged_model_is_said_and_the_next_one_answers(
     executor.analytic = make_analytic(0.4)
     bare = make_predictor(executor, store, registry.url, settings=settings)
     assert "the list of versions is damaged" in str(bare.estimate(PROBLEM, DEVICE.id).warnings)
-
-
-def test_many_launches_on_many_devices(
-    store: Store, registry: ModelRegistry, known_row: LaunchRow
-) -> None:
-    """One entry per pair, in order; a pair that fails says so in its entry."""
-    executor = FakeExecutor(row=known_row)
-    problems = [make_problem(number) for number in range(3)]
-    predictor = make_predictor(executor, store, registry.url)
-    found = predictor.estimate_many(problems, [DEVICE, make_device("fake-device-1111")])
-    assert [(one.problem, one.device_id) for one in found] == [
-        (problem.name, device) for problem in problems for device in (DEVICE.id, "fake-device-1111")
-    ]
-    assert all(one.estimate and "hybrid" in one.estimate.estimates_s for one in found[::2])
-    assert all(one.estimate and "hybrid" not in one.estimate.estimates_s for one in found[1::2])
-    assert all(one.launch_s == pytest.approx(2e-6) for one in found)
-    assert all(one.to_device_s is None and one.total_s is None for one in found)
-    assert predictor.estimate(problems[1], DEVICE.id) is found[2].estimate
-    executor.error = KernelRunError("the driver crashed")
-    (one,) = predictor.estimate_many([make_problem(9)])
-    assert one.estimate is None
-    assert isinstance(one.error, KernelRunError)
-
-
-def test_other_models_stand_side_by_side(
-    store: Store, registry: ModelRegistry, hybrid: FittedModel, known_row: LaunchRow
-) -> None:
-    """A model of the registry that is named is asked too, and does not answer."""
-    registry.publish(StoredModel(name=f"ridge/{DEVICE.id}", model=hybrid))
-    executor = FakeExecutor(row=known_row)
-    predictor = make_predictor(executor, store, registry.url, methods=("linear", "hybrid", "ridge"))
-    found = predictor.estimate(PROBLEM, DEVICE.id)
-    assert found.estimates_s["ridge"] > 0
-    assert found.seconds == found.estimates_s["hybrid"]

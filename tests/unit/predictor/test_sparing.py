@@ -11,7 +11,6 @@ from kernelcast.models.evidence.fusion import Kind, Piece
 from kernelcast.models.evidence.model import BUILT_IN
 from kernelcast.predictor.answering import kernel_sizes
 from kernelcast.predictor.answering.kernel_sizes import choose_moments
-from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Tier
@@ -19,7 +18,6 @@ from kernelcast.training_data.store import Store
 from support.fake_executor import (
     DEVICE,
     FakeExecutor,
-    answer,
     make_predictor,
     make_problem,
     observe,
@@ -55,23 +53,6 @@ def test_short_launches_are_answered_by_what_was_observed(
     assert found.seconds == pytest.approx(15_000 * SHORT_S, rel=0.1)
     assert "other sizes were observed" in found.explain().missing["linear"]
     assert predictor.estimate(make_problem(work_groups=15_000), DEVICE.id) is found
-
-
-def test_an_answer_that_is_made_anew_spares_samples_only_where_it_may(
-    executor: FakeExecutor, store: Store
-) -> None:
-    """The service keeps answers itself; whoever wants samples on record gets them."""
-    executor.work_group_s = SHORT_S
-    predictor = learn(executor, store, 4)
-    problem = make_problem(work_groups=15_000)
-    spared = answer(predictor, problem, Policy(spares_samples=True))
-    assert not executor.tasks
-    assert spared.estimate.tier is Tier.SIZES
-    assert spared.recording is None
-    assert spared.refine is None
-    sampled = answer(predictor, problem)
-    assert len(executor.tasks) == 1
-    assert sampled.recording is not None
 
 
 def test_long_launches_are_sampled_where_observations_are_old(

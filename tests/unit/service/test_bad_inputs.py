@@ -33,6 +33,9 @@ MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
     (ESTIMATES, {"problem_digest": "0" * 64}, 404, "unknown_problem", "send it as `problem`"),
     (ESTIMATES, {**_of_problem(), "problem_digest": "0" * 64}, 422, "invalid_request", "give one"),
     (ESTIMATES, {"problems": []}, 422, "invalid_request", "give one of `problem`"),
+    (OBSERVATIONS, {"observations": []}, 422, "invalid_request", "observations"),
+    (OBSERVATIONS, b" " * (5 << 20), 413, "body_too_large", "4"),
+    ("GET /v1/jobs?most=0", None, 422, "invalid_request", "most"),
     (ESTIMATES, {"problems": [{}]}, 422, "invalid_request", "give either `problem`"),
     *(
         (ESTIMATES, {**_of_problem(), **change}, status, code, told)
@@ -56,6 +59,8 @@ MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
             ({"args": [{**FILE, "init": "zeros", "count": 10**400}]}, "", ""),
             ({"args": [{"scalar": "int32", "value": "x"}]}, "invalid_problem", "value"),
             ({"global_size": [0]}, "", "global_size"),
+            ({"global_size": [True]}, "invalid_request", "global_size"),
+            ({"global_size": [2**61]}, "invalid_input", "work-items"),
             ({"global_size": True}, "invalid_request", "global_size: Input should be a valid list"),
             ({"global_size": [2**30, 2**30], "local_size": [64, 1]}, "invalid_input", "work-items"),
             ({"local_size": [64, 64]}, "", "local"),
@@ -67,6 +72,10 @@ MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
         (OBSERVATIONS, _of_observation(**change), 422, "invalid_request", told)
         for change, told in (
             ({"seconds": 0}, "greater than 0"),
+            ({"seconds": True}, "seconds"),
+            ({"seconds": "0.1"}, "seconds"),
+            ({"measured_at": "2999-01-01T00:00:00Z"}, "in the future"),
+            ({"measured_at": "1900-01-01T00:00:00Z"}, "before OpenCL"),
             ({"seconds": None}, "give either `seconds`"),
             ({"durations_seconds": [1.0]}, "give either `seconds`"),
             ({"seconds": None, "durations_seconds": [0.1, "0.2"]}, "valid number"),

@@ -1,6 +1,7 @@
 """The time beside other programs, from what a device's threads waited."""
 
 from datetime import UTC, datetime, timedelta
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -67,34 +68,22 @@ def test_an_estimate_holds_both_times() -> None:
     assert "3.0 times as long" in busy.warnings[1]
 
 
-class _Meter(ContentionMeter):
-    """Finds what it is told."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: Contention | None = None
-
-    def measure(self, device_id: str) -> Contention | None:
-        """Give what was told, with its time as of now."""
-        assert device_id in self._devices
-        return self.seen
-
-    def judge_run(self, device_id: str, seconds: float) -> Contention | None:
-        """Give the same."""
-        del seconds
-        return self.measure(device_id)
-
-
 @pytest.fixture
-def meter(monkeypatch: pytest.MonkeyPatch) -> _Meter:
-    """Have predictors ask a meter that finds what it is told."""
-    found = _Meter()
+def meter(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Have predictors ask a meter that finds what it is told: first, nobody else at work."""
+    found = Mock(spec=ContentionMeter)
     monkeypatch.setattr(PredictorOptions, "choose_meter", lambda _: found)
+    tell(found, None)
     return found
 
 
+def tell(meter: Mock, contention: Contention | None) -> None:
+    """Have a meter find that, whatever it is asked."""
+    meter.measure.return_value = meter.judge_run.return_value = contention
+
+
 def test_what_is_observed_beside_others_is_kept_as_the_time_alone(
-    meter: _Meter, store: Store
+    meter: Mock, store: Store
 ) -> None:
     """History holds 1 s of a run that took 3; what is expected is what runs take now."""
     problem, device = make_problem(), make_description()
@@ -102,17 +91,17 @@ def test_what_is_observed_beside_others_is_kept_as_the_time_alone(
     with Predictor([device], store=store, options=options) as predictor:
         before = predictor.estimate(problem, device)
         assert before.now is None
-        meter.seen = _contention(waited_s=0.2)
+        tell(meter, _contention(waited_s=0.2))
         for _ in range(3):
             assert predictor.observe(before, 3.0, is_first=False) == frozenset()
         busy = predictor.estimate(problem, device)
         assert busy.estimates_s["history"] == pytest.approx(1.0)
         assert busy.expected.seconds == pytest.approx(3 * busy.seconds)
         assert any("3.0 times as long" in one for one in busy.warnings)
-        meter.seen = _contention(waited_s=0.1)
+        tell(meter, _contention(waited_s=0.1))
         less = predictor.estimate(problem, device)
         assert less.expected.seconds == pytest.approx(2 * busy.seconds)
-        meter.seen = None
+        tell(meter, None)
         assert predictor.observe(before, 1.0, is_first=False) == frozenset()
         alone = predictor.estimate(problem, device)
         assert alone.now is None
