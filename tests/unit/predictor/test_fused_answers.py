@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from kernelcast.launches.recordings import read_recordings, write_recordings
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.calibration import calibrate
 from kernelcast.models.evidence.fusion import Kind, Piece
-from kernelcast.models.evidence.sizes import KnownSize
 from kernelcast.models.evidence.stored import publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.composing import list_contradictions
@@ -23,7 +21,7 @@ from kernelcast.records.estimates import Tier
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training_data.store import Store, open_store
-from support.evidence import make_rows
+from support.evidence import make_rows, make_size
 from support.fake_executor import (
     DEVICE,
     PROBLEM,
@@ -136,37 +134,18 @@ def test_what_others_observe_is_seen_at_the_next_question(
     assert "observed" in {one.kind for one in again.list_pieces()}
 
 
-def make_size(items: float, seconds: float = 1.0, instructions: float = math.nan) -> KnownSize:
-    """Make a size."""
-    logs = (math.log(items), math.log(instructions), math.nan, math.nan)
-    return KnownSize(log_work=logs, log_seconds=math.log(seconds), noise=0.1, at_s=0.0)
-
-
-def test_measures_that_a_launch_lacks_are_left_out() -> None:
-    """A launch of which the work-items alone are known is compared by them."""
-    kernel, launch = KnownKernel(dict, depends_on_contents=False), make_launch(1)
-    for number, items in ((2, 1e6), (3, 2e6)):
-        history = LaunchHistory()
-        history.add(Seen(seconds=1e-7 * items, when=datetime.now(UTC)))
-        size = make_size(items, instructions=1e3 / items)
-        kernel.observe((launch.ndrange, f"{number}" * 64), size, history)
-    (piece,) = kernel.ask(launch, make_size(4e6), calibrate(make_rows()), Policy())
-    assert math.exp(piece.log_seconds) == pytest.approx(0.4, rel=0.1)
-    assert "work_items" in piece.note
-
-
 def test_an_estimate_tells_of_others_and_not_of_itself() -> None:
     """Hears the same of others before and after a launch is estimated; others hear of it."""
     model, kernel = calibrate(make_rows()), KnownKernel(dict, depends_on_contents=False)
 
     def ask(items: float) -> float:
         launch = replace(make_launch(1), arguments_digest=f"{items:064.0f}")
-        (piece,) = kernel.ask(launch, make_size(items), model, Policy())
+        (piece,) = kernel.ask(launch, make_size(math.log(items), 0.0), model, Policy())
         return piece.log_seconds
 
     def estimate(items: float, seconds: float) -> None:
         key = make_launch(1).ndrange, f"{items:064.0f}"
-        kernel.estimate(key, make_size(items, seconds), ())
+        kernel.estimate(key, make_size(math.log(items), math.log(seconds), noise=0.1), ())
 
     estimate(1e6, 0.1)
     before = ask(2e6)

@@ -67,21 +67,14 @@ def test_what_cannot_be_compared_is_refused() -> None:
 
 def test_transfers_count_what_is_read_and_what_is_written() -> None:
     """Buffers that are only read go one way; unknown ones go both; no description, no number."""
-
-    def cost(value: float) -> Trait[float]:
-        return Trait(value=value, source=TraitSource.MEASURED)
-
+    costs = {
+        "transfer_to_device_s": 1e-5, "transfer_to_device_bytes_per_s": 1e9,
+        "transfer_from_device_s": 2e-5, "transfer_from_device_bytes_per_s": 2e9,
+    }  # fmt: skip
     machine = MachineDescription(
-        id="d",
-        name="a device",
-        kind=DeviceKind.GPU,
-        costs={
-            "transfer_to_device_s": cost(1e-5),
-            "transfer_to_device_bytes_per_s": cost(1e9),
-            "transfer_from_device_s": cost(2e-5),
-            "transfer_from_device_bytes_per_s": cost(2e9),
-        },
-    )
+        id="d", name="a device", kind=DeviceKind.GPU,
+        costs={name: Trait(value=one, source=TraitSource.MEASURED) for name, one in costs.items()},
+    )  # fmt: skip
     problem = make_problem(work_groups=1000)
     size = problem.buffer_bytes
     to_s, from_s = 1e-5 + size / 1e9, 2e-5 + size / 2e9

@@ -3,12 +3,13 @@ import sys
 import threading
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from kernelcast.predictor.observing import ObservationLostError, ObservationWriter
 from kernelcast.records.errors import KernelcastError
-from kernelcast.training_data.store import Store, open_store
+from kernelcast.training_data.store import open_store
 from support.observations import make_observation
 
 PROGRAM = """
@@ -37,20 +38,13 @@ def test_ctrl_c_loses_nothing(tmp_path: Path) -> None:
 def test_a_store_that_comes_back_gets_all(tmp_path: Path) -> None:
     """While a store does not answer observations wait; a flush says so, and nothing is lost."""
     with open_store(tmp_path / "rows.sqlite") as store:
-        is_away = threading.Event()
-        is_away.set()
-
-        def find() -> Store:
-            if is_away.is_set():
-                raise KernelcastError("the server is away")
-            return store
-
+        find = Mock(return_value=store, side_effect=KernelcastError("the server is away"))
         writer = ObservationWriter(find)
         for number in range(10):
             writer.add(make_observation(number))
         with pytest.raises(ObservationLostError, match=r"10 observations.*the server is away"):
             writer.flush(timeout_s=0.5)
-        is_away.clear()
+        find.side_effect = None
         writer.close()
         assert store.count() == 10
 

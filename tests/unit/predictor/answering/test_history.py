@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -23,8 +24,7 @@ from kernelcast.predictor.answering.launch_history import (
     claim,
 )
 from kernelcast.predictor.answering.memory import Memory
-from kernelcast.predictor.answering.processes import ReportProgress
-from kernelcast.predictor.answering.tasks import ModelOutcome, ModelTask
+from kernelcast.predictor.answering.tasks import ModelOutcome
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.machine import CacheFacts, MachineDescription, MemoryFacts
@@ -33,7 +33,7 @@ from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import summarise_runs
 from kernelcast.training_data.store import Selection, open_store
 from kernelcast.training_data.store.schema import SOUND
-from support.fake_executor import FakeExecutor, make_device, make_problem
+from support.fake_executor import make_device, make_problem
 from support.observations import make_launch, make_observation
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
@@ -227,23 +227,17 @@ def test_nothing_is_faster_than_physics() -> None:
 
 def test_the_source_is_read_only_where_an_observation_is_suspect() -> None:
     """A plausible time asks nobody; a time too short for the buffers asks what is touched."""
-    asked: list[ModelTask] = []
-
-    class Executor(FakeExecutor):
-        def model(
-            self, task: ModelTask, *, timeout_s: float, report: ReportProgress
-        ) -> ModelOutcome:
-            asked.append(task)
-            found = super().model(task, timeout_s=timeout_s, report=report)
-            return replace(found, touched_bytes=2.5e7)
-
+    problem, executor = make_problem(), Mock()
+    executor.model.return_value = ModelOutcome(
+        analytic=None, ndrange=problem.ndrange, touched_bytes=2.5e7
+    )
     # The second is more than work-items need.
     for seconds, tasks in ((1e-3, 0), (2e-6, 1)):
         history = LaunchHistory()
         see(history, seconds)
-        check_history(history, make_problem(), make_device(), Executor())
-        assert (len(asked), len(history)) == (tasks, 1 - tasks)
-    assert asked[0].wants_bytes
+        check_history(history, problem, make_device(), executor)
+        assert (executor.model.call_count, len(history)) == (tasks, 1 - tasks)
+    assert executor.model.call_args.args[0].wants_bytes
     assert "25 MB" in history.describe().set_aside[0].reason
 
 
