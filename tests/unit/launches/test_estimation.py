@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -111,25 +110,13 @@ def test_whole_runs_say_what_they_waited(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found.error_of(found.seconds / 3) == pytest.approx(0.0)
 
 
-NDRANGE = NDRange(global_size=(800,), local_size=(8,))
-
-
-def record_triad() -> Recording:
-    """Record two moments of a launch."""
-    launch = SyntheticLaunch(NDRANGE, lambda at: 1e-6 * (at[0] + 1))
-    sampled = sample_launch(launch, "triad", EstimateSettings(), wait=lambda _: None)
-    return record(launch, "triad", sampled.runs)
-
-
-def write_triad() -> dict[str, Any]:
-    """Write a recording, and read it as plain values."""
-    with TemporaryDirectory() as folder:
-        write_recordings(path := Path(folder) / "samples.json", [record_triad()])
-        content: dict[str, Any] = json.loads(path.read_text())
-    return content
-
-
-WHOLE = write_triad()
+with TemporaryDirectory() as _folder:
+    _launch = SyntheticLaunch(
+        NDRange(global_size=(800,), local_size=(8,)), lambda at: 1e-6 * (at[0] + 1)
+    )
+    _sampled = sample_launch(_launch, "triad", EstimateSettings(), wait=no_wait)
+    write_recordings(_path := Path(_folder) / "x.json", [record(_launch, "triad", _sampled.runs)])
+    WHOLE = json.loads(_path.read_text())
 [GOOD] = WHOLE["recordings"]
 
 

@@ -103,29 +103,18 @@ ROOT = Path(__file__).parents[3]
 DEVICE = "intel-amd-epyc-c960"
 
 
-@pytest.fixture
-def calibrated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Give a data folder that holds one device's description."""
-    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
-    folder = tmp_path / "machines"
-    folder.mkdir()
-    shutil.copy(CALIBRATED, folder)
-    return folder
-
-
-CALIBRATED = ROOT / f"benchmarks/results/calibration/{DEVICE}.yaml"
-
-
 LOOP = """kernel void k(global const int* a, global int* b) {
     int x = get_global_id(0), n = a[x], s = 0; while (n != 1) { n = n / 2; s++; } b[x] = s; }"""
 
 
-@pytest.mark.usefixtures("calibrated")
 @pytest.mark.parametrize(("name", "limiter"), [("transcendental", "special"), ("triad", "DRAM")])
 def test_answers_from_the_source_alone(name: str, limiter: str) -> None:
     """Gives a time, and what bounds it, without a device; where rivals are asked for, their time
     becomes a feature. Doubts how long a loop runs that data end; has no answer where data tell
     addresses that were not recorded."""
+    folder = machine_path(DEVICE).parent
+    folder.mkdir(parents=True)
+    shutil.copy(ROOT / f"benchmarks/results/calibration/{DEVICE}.yaml", folder)
     problem = read_example(name)
     found = model_own_launch(problem, problem.ndrange, DEVICE)
     assert found is not None

@@ -119,10 +119,10 @@ def test_fitted_hit_rates_survive_their_file(tmp_path: Path) -> None:
     assert (read.l1_load.a, read.name) == (find_hit_rates().l1_load.a, "mine")
     assert "standard_errors" in path.read_text()
     assert read_hit_rates_file("kernelcast") == find_hit_rates()
-
-
-def test_too_few_points_are_named() -> None:
-    """Says how many points each hit rate has."""
+    for text in ("", "schema: other", "[1, 2]", "schema: kernelcast-hit-rates-1"):
+        path.write_text(text)
+        with pytest.raises(InputError):
+            read_hit_rates_file(str(path))
     with pytest.raises(InputError, match=r"needs 4 points .*l2_store: 1"):
         fit_all({"l2_store": [(1.0, 1.0)]})
 
@@ -166,15 +166,6 @@ def test_compares_with_measurements() -> None:
     worse = replace(found, predicted=(11, 18, 9))
     assert worse.best_share == 0.5
     assert replace(found, predicted=(1, 1, 1)).rank_correlation is None
-
-
-@pytest.mark.parametrize("text", ["", "schema: other", "[1, 2]", "schema: kernelcast-hit-rates-1"])
-def test_refuses_files_without_hit_rates(tmp_path: Path, text: str) -> None:
-    """Says that they are none."""
-    path = tmp_path / "rates.yaml"
-    path.write_text(text)
-    with pytest.raises(InputError):
-        read_hit_rates_file(str(path))
 
 
 def test_reads_measurements_as_csv_and_json(tmp_path: Path) -> None:

@@ -48,14 +48,11 @@ def ask_device(source: str, *arguments: Argument, items: int = 64) -> None:
     run_estimate(NO_SESSION, task)
 
 
-def test_a_kernel_that_is_not_there_is_named_with_those_that_are() -> None:
-    """Needs no device."""
+def test_a_sampling_refuses_misfits_before_the_device_is_asked() -> None:
+    """No device's compiler runs for a source that does not fit its arguments, or lacks the kernel;
+    both are told."""
     with pytest.raises(KernelNotFoundError, match="its kernels are: g"):
         refuse_misfits(write_problem("kernel void g(int n) {}", NUMBER, name="f"))
-
-
-def test_a_sampling_refuses_misfits_before_the_device_is_asked() -> None:
-    """No device's compiler runs for a source that does not fit its arguments; both are told."""
     expected = r"1 arguments given, 2 expected: 0 \(global float\* a\), 1 \(int n\)"
     with pytest.raises(SignatureError, match=expected):
         ask_device("kernel void f(global float *a, int n) {}", FLOATS)

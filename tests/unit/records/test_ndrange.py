@@ -46,16 +46,6 @@ def test_splitting_the_space_loses_nothing(data: st.DataObject, ndrange: NDRange
         assert first_offset[axis] + first_size[axis] == second_offset[axis]
 
 
-@given(data=st.data(), ndrange=strategies.ndranges())
-def test_boxes_stay_inside(data: st.DataObject, ndrange: NDRange) -> None:
-    """Launches a box inside the index space, at a multiple of the local size from its offset."""
-    offset, size = ndrange.work_items_of(data.draw(strategies.boxes(ndrange)))
-    for axis in range(ndrange.dimensions):
-        begin = offset[axis] - ndrange.global_offset[axis]
-        assert begin % ndrange.known_local_size[axis] == 0
-        assert 0 <= begin < begin + size[axis] <= ndrange.global_size[axis]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

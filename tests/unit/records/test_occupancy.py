@@ -34,18 +34,12 @@ def compute(name: str, size: int, **demand: Any) -> tuple[int, Limiter]:  # noqa
     return compute_p_sat(load_limits()[name], work_group_size=size, **asked)
 
 
-def test_paper_examples() -> None:
-    """Holds the paper's GTX 580: 8 work-groups, 48 warps; for 256 work-items 1.0 and 0.833."""
-    limits = load_limits()["cc 2.0"]
-    assert (limits.max_work_groups, limits.max_warps) == (8, 48)
-    for registers, occupancy in ((20, 1.0), (22, 5 / 6)):
-        p_sat, _ = compute("cc 2.0", 256, registers=registers)
-        assert p_sat * 256 / 32 / limits.max_warps == pytest.approx(occupancy)
-
-
 @pytest.mark.parametrize(
     ("name", "size", "demand", "p_sat", "limiter"),
     [
+        # The paper's GTX 580: occupancies of 1.0 and 0.833 of 48 warps.
+        ("cc 2.0", 256, {"registers": 20}, 6, WARPS),
+        ("cc 2.0", 256, {"registers": 22}, 5, REGISTERS),
         # 2.0: 6 warps a group: 48 / 6 = 8; 640 registers a warp: 50 warps. Slots come first.
         ("cc 2.0", 192, {"registers": 20}, 8, SLOTS),
         # 1.3: registers go to work-groups: 6 * 32 * 20 = 3840 -> 4096 of 16384

@@ -125,13 +125,6 @@ def test_scalars_have_the_size_of_their_type(argument: ScalarArgument) -> None:
     )
 
 
-@pytest.mark.parametrize(("base", "value"), [("uint8", 256), ("int8", -129), ("uint32", -1)])
-def test_complains_about_values_out_of_range(base: str, value: int) -> None:
-    """Says which value does not fit its type and the type's range."""
-    with pytest.raises(InputError, match=rf"value {value} does not fit {base} \("):
-        ScalarArgument(element=ElementType(base), values=(value,))
-
-
 NAMES = ("static.buffer_bytes", "compiler.registers_per_work_item", "sampled.run_s")
 SCHEMA = FeatureSchema(names=NAMES, version=1)
 VECTOR = make_vector({"sampled.run_s": 0.5, "static.buffer_bytes": 64}, SCHEMA)
