@@ -28,8 +28,9 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def fresh_search() -> Iterator[None]:
-    """Have compilers searched anew, and again after the test."""
+def fresh_search(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have compilers searched anew, none named, and again after the test."""
+    monkeypatch.delenv(compiler.VARIABLE, raising=False)
     find_compiler.cache_clear()
     yield
     find_compiler.cache_clear()
@@ -232,7 +233,6 @@ def test_chosen_compiler_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.usefixtures("fresh_search")
 def test_newest_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest clang is taken: GPUs of today need more than a distribution's oldest."""
-    monkeypatch.delenv(compiler.VARIABLE, raising=False)
     write_compiler(tmp_path / "clang", "15.0.6", "exit 1")
     write_compiler(tmp_path / "clang-99", "99.0.0", "exit 1")
     newest = write_compiler(tmp_path / "clang-38", "38.1.0", "exit 1")
@@ -248,7 +248,6 @@ def test_what_was_compiled_needs_no_compiler(
     target = Target.parse("sm_90")
     compiled = compile_kernel(KERNEL, (), target)
     find_compiler.cache_clear()
-    monkeypatch.delenv(compiler.VARIABLE, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(compiler.importlib.util, "find_spec", lambda _: None)
     monkeypatch.setattr(compilation, "find_libdevice", lambda: None)

@@ -47,17 +47,18 @@ def count_turns(source: str, contents: Contents, items: int, **scalars: int) -> 
 
 
 def profile_of(
-    source: str,
-    launch: NDRange,
-    scalars: dict[str, int],
-    boxes: Sequence[GroupBox],
+    source: str, launch: NDRange, scalars: dict[str, int], boxes: Sequence[GroupBox],
     contents: Contents = {},  # noqa: B006 - only read
-) -> WorkProfile:
-    """Profile the work of a kernel that differs between places."""
-    facts = facts_of(source, known_buffers=contents)
-    profile = profile_work(facts, launch, scalars, boxes, contents)
+) -> WorkProfile:  # fmt: skip
+    profile = profile_work(
+        facts_of(source, known_buffers=contents), launch, scalars, boxes, contents
+    )
     assert profile is not None
     return profile
+
+
+def box(start: int, groups: int) -> GroupBox:
+    return GroupBox(start=(start,), shape=(groups,))
 
 
 lengths_of_rows = st.lists(st.integers(0, 9), min_size=1, max_size=40)
@@ -125,7 +126,7 @@ def test_every_work_group_of_a_box_is_counted() -> None:
     lengths = np.minimum(np.random.default_rng(5).pareto(1.2, 64_000) * 10, 10_000).astype(np.int64)
     begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     launch = NDRange(global_size=(64_000,), local_size=(64,))
-    boxes = [GroupBox(start=(start,), shape=(100,)) for start in (0, 300, 700)]
+    boxes = [box(start, 100) for start in (0, 300, 700)]
     profile = profile_of(ROWS, launch, {"rows": 64_000}, boxes, {"begin": begin})
     of_groups = lengths.reshape(-1, 64).sum(axis=1)
     expected = [of_groups[one.start[0] :][:100].mean() / of_groups.mean() for one in boxes]
@@ -136,9 +137,8 @@ def test_work_items_in_step_wait_for_the_slowest() -> None:
     """One long row among eight makes a vector of eight as slow as eight long rows."""
     lengths = np.where(np.arange(6400) < 3200, np.where(np.arange(6400) % 8 == 0, 800, 0), 100)
     begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    launch = NDRange(global_size=(6400,), local_size=(64,))
-    boxes = [GroupBox(start=(start,), shape=(20,)) for start in (10, 70)]
-    profile = profile_of(ROWS, launch, {"rows": 6400}, boxes, {"begin": begin})
+    boxes = [box(10, 20), box(70, 20)]
+    profile = profile_of(ROWS, LAUNCH, {"rows": 6400}, boxes, {"begin": begin})
     some, all_alike = profile.weights
     assert some / all_alike == pytest.approx(1, rel=0.02)
     for parted, alike in profile.weights_in_step:
@@ -171,10 +171,6 @@ HALF = """kernel void k(global float *a, int n)
 LAUNCH = NDRange(global_size=(6400,), local_size=(64,))
 
 
-def box(start: int, groups: int) -> GroupBox:
-    return GroupBox(start=(start,), shape=(groups,))
-
-
 @pytest.mark.parametrize(
     ("source", "expected"), [(TRIANGLE, True), (HALF, True), (EVEN, False), (DATA, False)]
 )
@@ -195,23 +191,19 @@ def test_rows_of_a_triangle_weigh_by_their_length() -> None:
 
 
 def test_typical_work_groups_do_about_the_mean_work() -> None:
-    """In a triangle those in the middle; of two halves the heavy one: the other does nothing."""
+    """In a triangle those in the middle; of two halves the heavy one: the other does nothing; where
+    one in twenty does all the work, only those are worth a sample."""
     triangle = profile_of(TRIANGLE, LAUNCH, {"n": 6400}, [])
-    half = profile_of(HALF, LAUNCH, {"n": 1000}, [])
     assert triangle.typical_weight == pytest.approx(1.0, abs=0.1)
     assert 35 <= min(triangle.typical) < max(triangle.typical) <= 65
+    half = profile_of(HALF, LAUNCH, {"n": 1000}, [])
     assert half.typical_weight == pytest.approx(2.0, abs=0.02)
     assert max(half.typical) < 50
     assert max(half.typical) - min(half.typical) > 10
-
-
-def test_few_heavy_work_groups_are_typical_of_all() -> None:
-    """Where one in twenty does all the work, only those are worth a sample."""
     source = HALF.replace("get_group_id(0) < 50", "get_group_id(0) % 20 == 3")
-    assert source != HALF
-    profile = profile_of(source, LAUNCH, {"n": 1000}, [])
-    assert profile.typical == (3, 23, 43, 63, 83)
-    assert profile.typical_weight == pytest.approx(20, rel=0.05)
+    few = profile_of(source, LAUNCH, {"n": 1000}, [])
+    assert few.typical == (3, 23, 43, 63, 83)
+    assert few.typical_weight == pytest.approx(20, rel=0.05)
 
 
 def test_boxes_of_a_grid_weigh_by_their_rows() -> None:

@@ -57,8 +57,8 @@ def test_reads_loops_outermost_first() -> None:
     access = read_access(text, ARRAYS, scalars=("n",), site=7)
     outer, inner = (Symbol(SymbolKind.LOOP, loop.name) for loop in access.loops)
     assert access.offset_bytes == 4 * (16 * Expr.symbol(outer) * 2 - inner)
-    values = {Symbol(SymbolKind.SCALAR, "n"): 33, outer: 2}
-    assert [loop.trip_count.evaluate(values) for loop in access.loops if loop.trip_count] == [3, 32]
+    values = {Symbol(SymbolKind.SCALAR, "n"): 32, outer: 2}
+    assert [loop.trip_count.evaluate(values) for loop in access.loops if loop.trip_count] == [2, 32]
     assert access.guard.evaluate({outer: 2, inner: 29})
     assert not access.guard.evaluate({outer: 2, inner: 30})
 

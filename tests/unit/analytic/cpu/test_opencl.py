@@ -74,6 +74,8 @@ def test_lanes_that_part_do_the_work_of_all() -> None:
     executed = OperationCounts(operations={ADD: 1000}, memory={})
     half = replace(BY_SIXTEEN, efficiency=0.5)
     together = time_of(TRIAD, executed=executed)
+    fused = OperationCounts(operations={replace(ADD, kind=OperationKind.FUSED): 1000}, memory={})
+    assert time_of(TRIAD, executed=fused) == pytest.approx(together)
     assert time_of(TRIAD, half, executed) == pytest.approx(2 * together)
 
 
