@@ -133,22 +133,18 @@ def bindings() -> st.SearchStrategy[Values]:
     )
 
 
-@given(tree=TREES, values=bindings())
-def test_simplified_expressions_keep_their_value(tree: Tree, values: Values) -> None:
-    """Evaluates, however an expression was simplified, to what Python computes step by step."""
-    expected = compute(tree, values)
-    found = make(tree).evaluate(values)
-    assert type(found) is int
-    assert found == expected
-
-
 @given(tree=TREES, values=st.lists(bindings(), min_size=1, max_size=4))
-def test_arrays_are_evaluated_element_by_element(tree: Tree, values: list[Values]) -> None:
-    expected = [compute(tree, one) for one in values]
+def test_simplified_expressions_keep_their_value(tree: Tree, values: list[Values]) -> None:
+    """Evaluates, however an expression was simplified, to what Python computes step by step; for
+    arrays, to what it gives for each of their elements."""
+    expected, expr = [compute(tree, one) for one in values], make(tree)
+    found = [expr.evaluate(one) for one in values]
+    assert found == expected
+    assert all(type(one) is int for one in found)
     arrays = {symbol: np.array([one[symbol] for one in values]) for symbol in SYMBOLS}
-    found = np.asarray(make(tree).evaluate(arrays))
-    assert found.dtype == np.int64
-    np.testing.assert_array_equal(np.broadcast_to(found, len(values)), expected)
+    together = np.asarray(expr.evaluate(arrays))
+    assert together.dtype == np.int64
+    np.testing.assert_array_equal(np.broadcast_to(together, len(values)), expected)
 
 
 @given(tree=TREES, inner=TREES, other=TREES, values=bindings())
@@ -186,15 +182,11 @@ def test_equal_polynomials_are_equal(trees: tuple[Tree, ...]) -> None:
     [
         (4 * (x + width * y - 1), "4*global_id(0) + 4*width*global_id(1) - 4"),
         (n - x, "n - global_id(0)"),
-        (3 - x * x, "3 - global_id(0)*global_id(0)"),
         (Expr.constant(0), "0"),
-        (2 * k + 1, "2*iteration(k) + 1"),
         (floor_div(x + 1, n * width), "floor((global_id(0) + 1) / (n*width))"),
-        (floor_mod(x, 4), "global_id(0) mod 4"),
         (1 - 2 * floor_mod(x, n), "1 - 2*(global_id(0) mod n)"),
         (floor_mod(trunc_mod(x, 4), n), "(global_id(0) rem 4) mod n"),
         (trunc_div(-x, 4), "trunc((-global_id(0)) / 4)"),
-        (minimum(x, n - 1), "min(global_id(0), n - 1)"),
         (maximum(0, x), "max(global_id(0), 0)"),
         (select(expressions.less(x, n), x, 0), "(global_id(0) if global_id(0) < n else 0)"),
         (geometric(size, 2, K, is_division=True), "trunc(local_size(0) / 2^iteration(k))"),
@@ -239,7 +231,6 @@ def test_quasi_affine(expected: bool, exprs: list[Expr]) -> None:
         (floor_div(x, -4), floor_div(-x, 4)),
         (floor_mod(9 * x + 8 * y, 4), floor_mod(x, 4)),
         (floor_mod(floor_mod(x, 32), 8), floor_mod(x, 8)),
-        (floor_mod(floor_mod(x, 8), 32), floor_mod(x, 8)),
         (floor_mod(6 * x, 4), 2 * floor_mod(x, 2)),
         (trunc_div(8 * x - 4, 4), 2 * x - 1),
         (trunc_div(6 * x + 2, 4), trunc_div(3 * x + 1, 2)),
@@ -249,7 +240,6 @@ def test_quasi_affine(expected: bool, exprs: list[Expr]) -> None:
         (trunc_mod(x * n, n), Expr.constant(0)),
         (minimum(x, x + 3), x),
         (maximum(n, x), maximum(x, n)),
-        (select(expressions.TRUE, x, y), x),
         (select(expressions.less(x, n), y, y), y),
         (geometric(n, 1, K, is_division=True), n),
         (geometric(n, 2, K, is_division=True).substitute({K: 3}), trunc_div(n, 8)),

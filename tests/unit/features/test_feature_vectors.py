@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from kernelcast.expressions.kernel_facts import KernelFacts
@@ -13,7 +14,6 @@ from kernelcast.features.vector import (
 )
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.device import CompilerFacts, SaturationPoint, Trait, TraitSource
-from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import (
     MemoryOperation,
@@ -23,7 +23,6 @@ from kernelcast.records.operations import (
     OperationCounts,
     OperationKind,
 )
-from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import RequestPattern, SoftwareCounters, WarpCounters
 from support.builders import make_sample_run
 from support.kernel_facts import facts_of
@@ -97,7 +96,7 @@ def test_the_reference_describes_every_feature() -> None:
 
 
 def test_static_features_come_from_source_and_launch() -> None:
-    """Gives sizes of the launch and shapes of the source."""
+    """Gives sizes of the launch and shapes of the source; makes no work-groups up."""
     problem = read_problem(ROOT / "examples/matmul_tiled/matmul_tiled.yaml")
     facts = read_facts(problem.kernel)
     found = combine(StaticSource(facts=facts, problem=problem)).as_dict()
@@ -107,14 +106,8 @@ def test_static_features_come_from_source_and_launch() -> None:
     assert found["static.vector_lanes_count"] == 4
     assert found["static.quasi_affine_access_ratio"] == found["static.coverage_ratio"] == 1
     assert {name.partition(".")[0] for name in found} == {"static"}
-
-
-def test_an_open_local_size_leaves_work_groups_absent() -> None:
-    """Makes no work-groups up."""
-    kernel = Kernel(name="k", source=SOURCE)
-    ndrange = NDRange(global_size=(64,))
-    problem = Problem(name="p", kernel=kernel, ndrange=ndrange, arguments=())
-    vector = combine(StaticSource(facts=FACTS, problem=problem))
+    whole = replace(problem, ndrange=NDRange(global_size=problem.ndrange.global_size))
+    vector = combine(StaticSource(facts=facts, problem=whole))
     assert "static.work_items_count" in vector.names
     assert "static.work_groups_count" in vector.absent
 

@@ -1,6 +1,5 @@
 """Layer conditions beside simulated caches: where the reference is silent, and with branches."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from kernelcast.analytic.cpu.layer_conditions import LayerConditions
 from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine, StreamRates
 from kernelcast.analytic.cpu.simulated import SimulatedVolumes, simulate_nest
-from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.launches.modelling.cpu_loops import LoopModel
 from support.machines import IVY_BRIDGE
@@ -72,18 +70,29 @@ def test_agrees_with_a_simulated_cache(name: str) -> None:
 BRANCHES = {
     "borders apart": (
         PLANE + "if (i > 1 && i < N - 2) b[j][i] = a[j - 1][i] + a[j + 1][i]; else b[j][i] = 0;",
-        {"M": 100, "N": 1000},
+        {"M": 100, "N": 1000}, None,
     ),
     "half of the rows": (
-        PLANE + "if (j < M / 2) b[j][i] = a[j - 1][i] + a[j + 1][i];", {"M": 2000, "N": 1000},
+        PLANE + "if (j < M / 2) b[j][i] = a[j - 1][i] + a[j + 1][i];", {"M": 2000, "N": 1000}, None,
     ),
-    "every second": (ROW + "{ if (i % 2) continue; s += a[i]; }", {"N": 200_000}),
-    "every sixteenth": (ROW + "if (i % 16 == 0) s += a[i];", {"N": 200_000}),
-    "the first quarter": (ROW + "if (4 * i < N) c[i] = a[i]; else c[i] = b[i];", {"N": 400_000}),
+    "every second": (ROW + "{ if (i % 2) continue; s += a[i]; }", {"N": 200_000}, None),
+    "every sixteenth": (ROW + "if (i % 16 == 0) s += a[i];", {"N": 200_000}, None),
+    "the first quarter": (
+        ROW + "if (4 * i < N) c[i] = a[i]; else c[i] = b[i];", {"N": 400_000}, None,
+    ),
+    **{
+        f"decisions {taken}": (ROW + "c[i] = a[i] > t ? b[i] : 0;", {"N": 200_000}, taken)
+        for taken in (None, 0.0, 0.05, 0.5, 1.0)
+    },
 }  # fmt: skip
 
 
-def compare(nest: LoopNest, constants: Mapping[str, int]) -> None:
+@pytest.mark.parametrize("name", BRANCHES)
+def test_conditions_are_those_of_a_simulation(name: str) -> None:
+    """Conditions on loop variables are counted as the simulated caches see them, lines that
+    decisions on data touch at random as drawn ones."""
+    source, constants, taken = BRANCHES[name]
+    nest = replace(read_loop_nest(source, {}), taken=taken)
     found, expected = (
         predictor(nest, IVY_BRIDGE).predict(constants).levels[:2]
         for predictor in (LayerConditions, SimulatedVolumes)
@@ -91,20 +100,6 @@ def compare(nest: LoopNest, constants: Mapping[str, int]) -> None:
     for one, other in zip(found, expected, strict=True):
         assert one.misses == pytest.approx(other.misses, rel=0.03, abs=0.01)
         assert one.evicts == pytest.approx(other.evicts, rel=0.03, abs=0.01)
-
-
-@pytest.mark.parametrize("name", BRANCHES)
-def test_conditions_on_loops_are_those_of_a_simulation(name: str) -> None:
-    """Conditions on loop variables are counted as the simulated caches see them."""
-    source, constants = BRANCHES[name]
-    compare(read_loop_nest(source, {}), constants)
-
-
-@pytest.mark.parametrize("taken", [None, 0.0, 0.05, 0.5, 1.0])
-def test_random_decisions_are_those_of_a_simulation(taken: float | None) -> None:
-    """Lines that decisions on data touch at random are counted as drawn ones."""
-    nest = read_loop_nest(ROW + "c[i] = a[i] > t ? b[i] : 0;", {})
-    compare(replace(nest, taken=taken), {"N": 200_000})
 
 
 def test_an_answer_lies_between_both_sides() -> None:
