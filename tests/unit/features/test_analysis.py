@@ -157,24 +157,6 @@ def test_a_long_unrolled_kernel_is_read_whole() -> None:
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted(ROOT.glob("examples/*/*.yaml"))
-TWICE = """\
-float twice(float x)
-{
-    return 2.0f * x;
-}
-
-kernel void k(global float *a, int n)
-{
-    local float tile[64];
-    int i = get_global_id(0);
-    if (i >= n)
-        return;
-    for (int j = 0; j < n; ++j) {
-        a[i] += twice(a[j])
-            * a[j + 1];
-    }
-}
-"""
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -192,13 +174,24 @@ def test_lines_add_up_to_their_blocks(path: Path) -> None:
 
 def test_operations_are_on_the_line_where_they_begin() -> None:
     """Counts helper functions on their own lines, and expressions over several on the first."""
-    lines = {one.line: one for one in facts_of(TWICE).lines}
-    assert lines[3].once.count(OperationKind.MULTIPLY) == 1
-    assert lines[10].once.count(OperationKind.BRANCH) == 1
-    assert lines[12].once.count(OperationKind.COMPARE, OperationKind.BRANCH) == 2
-    assert lines[13].once.count(OperationKind.ADD, OperationKind.MULTIPLY) == 2
+    source = """float twice(float x) {
+        return 2.0f * x;
+    }
+    kernel void k(global float *a, int n) {
+        int i = get_global_id(0);
+        if (i >= n)
+            return;
+        for (int j = 0; j < n; ++j)
+            a[i] += twice(a[j])
+                * a[j + 1];
+    }"""
+    lines = {one.line: one for one in facts_of(source).lines}
+    assert lines[2].once.count(OperationKind.MULTIPLY) == 1
+    assert lines[6].once.count(OperationKind.BRANCH) == 1
+    assert lines[8].once.count(OperationKind.COMPARE, OperationKind.BRANCH) == 2
+    assert lines[9].once.count(OperationKind.ADD, OperationKind.MULTIPLY) == 2
     loads = [
-        lines[place].once.count_memory(MemorySpace.GLOBAL, is_store=False) for place in (13, 14)
+        lines[place].once.count_memory(MemorySpace.GLOBAL, is_store=False) for place in (9, 10)
     ]
     assert loads == [2, 1]
 

@@ -74,11 +74,6 @@ def count_one(
     return sample.counts[..., 0].reshape(-1), sample.is_exact[0]
 
 
-def counter_of(facts: KernelFacts, kind: str) -> int:
-    """Give the counter of the first block that is executed so."""
-    return next(one.counter for one in facts.blocks if one.kind == kind)
-
-
 @pytest.mark.parametrize(
     ("body", "size", "local", "kind", "total"),
     [
@@ -116,8 +111,7 @@ def test_data_makes_counters_estimates_that_say_so() -> None:
         " for (int i = 0; i < x[g]; i++) x[i] = 0; for (int i = 0; i < n; i++) x[i] = 2; }"
     )
     sample = count_statically(facts, LINE, {"n": 5}, [1])
-    bodies = [one.counter for one in facts.blocks if one.kind == "loop body"]
-    asked = [counter_of(facts, "then"), *bodies]
+    asked = [one.counter for one in facts.blocks if one.kind in {"then", "loop body"}]
     assert np.all(sample.counts[..., asked] == [0.5, ASSUMED_TRIPS, 5])
     assert [sample.is_exact[one] for one in asked] == [False, False, True]
 

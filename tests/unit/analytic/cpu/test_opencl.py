@@ -7,7 +7,7 @@ from kernelcast.analytic.cpu.opencl.core import Execution, add_up, find_executio
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.analytic.cpu.opencl.patterns import LanePattern, find_patterns
 from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_mod, less
-from kernelcast.expressions.accesses import LoopFacts
+from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import InputError
@@ -110,30 +110,6 @@ def test_a_repeated_launch_finds_what_the_last_one_left(elements: int, share: fl
     assert moved.stored_bytes == pytest.approx(share * 4 * elements)
 
 
-@pytest.mark.parametrize(
-    ("text", "pattern"),
-    [
-        ("a[x]", "contiguous"),
-        ("a[64]", "uniform"),
-        ("a[2*x]", "scattered"),
-    ],
-)
-def test_tells_where_lanes_go(text: str, pattern: str) -> None:
-    """Distinguishes lanes side by side, at one address, and anywhere."""
-    launch = make_launch(["a:float32:4194304"], loads=[text])
-    [found] = find_patterns(launch, 16)
-    assert found.lanes == LanePattern(pattern)
-
-
-def test_indices_that_pass_through_32_bits_are_gathered_where_compilers_do() -> None:
-    """Takes neighbours apart on a runtime that does not see them, and only there."""
-    [access] = ROW.accesses
-    narrowed = replace(ROW, accesses=(replace(access, is_narrowed=True),))
-    for gathers, pattern in ((True, LanePattern.SCATTERED), (False, LanePattern.CONTIGUOUS)):
-        [found] = find_patterns(narrowed, 16, gathers_narrowed=gathers)
-        assert found.lanes == pattern
-
-
 def test_loops_wait_for_their_last_result() -> None:
     """Counts a latency per operation in a loop with little else to do."""
     branch = Operation(kind=OperationKind.BRANCH)
@@ -168,16 +144,33 @@ def test_runtimes_that_load_lane_by_lane_do_so_whatever_the_pattern() -> None:
     assert vectors_s == pytest.approx(4 * told[0]), "a vector goes number by number"
 
 
-@pytest.mark.parametrize(("depth", "pattern"), [(1, "contiguous"), (2, "scattered")])
-def test_lanes_stay_side_by_side_in_an_outermost_loop(depth: int, pattern: str) -> None:
-    """Keeps neighbours together in a loop that they leave at different times, not in one in it."""
-    [access] = ROW.accesses
-    own = Expr.symbol(Symbol(SymbolKind.LOCAL_ID, axis=0))
-    loops = (make_loop(Expr.constant(4), "1:line 1"), make_loop(own + 1, "2:line 2"))
-    inside = replace(access, loops=loops[-depth:])
-    launch = replace(TRIAD, accesses=(inside,), executed=NOTHING)
+COLUMN, UNIFORM = (
+    make_launch(["a:float32:4194304"], loads=[text]).accesses[0] for text in ("a[2*x]", "a[64]")
+)
+OWN = Expr.symbol(Symbol(SymbolKind.LOCAL_ID, axis=0))
+LOOPS = (make_loop(Expr.constant(4), "1:line 1"), make_loop(OWN + 1, "2:line 2"))
+
+
+@pytest.mark.parametrize(
+    ("access", "pattern"),
+    [
+        (ROW.accesses[0], "contiguous"),
+        (UNIFORM, "uniform"),
+        (COLUMN, "scattered"),
+        # Lanes leave a loop of their own at different times, but not one in another loop.
+        (replace(ROW.accesses[0], loops=LOOPS[1:]), "contiguous"),
+        (replace(ROW.accesses[0], loops=LOOPS), "scattered"),
+    ],
+)
+def test_tells_where_lanes_go(access: MemoryAccess, pattern: str) -> None:
+    """Distinguishes lanes side by side, at one address, and anywhere; indices that pass through 32
+    bits are gathered where runtimes do not see that they are neighbours."""
+    launch = replace(TRIAD, accesses=(access,))
     [found] = find_patterns(launch, 16)
     assert found.lanes == LanePattern(pattern)
+    narrowed = replace(launch, accesses=(replace(access, is_narrowed=True),))
+    [gathered] = find_patterns(narrowed, 16, gathers_narrowed=True)
+    assert gathered.lanes == ("scattered" if pattern == "contiguous" else pattern)
 
 
 def test_lanes_that_may_be_left_out_cost_more_without_mask_registers() -> None:
@@ -192,9 +185,8 @@ def test_lanes_that_may_be_left_out_cost_more_without_mask_registers() -> None:
 
 def test_addresses_need_a_value_only_where_they_are_executed() -> None:
     """Evaluates a remainder by a number that is 0 where a guard forbids the access."""
-    own = Expr.symbol(Symbol(SymbolKind.LOCAL_ID, axis=0))
     [access] = ROW.accesses
-    guarded = replace(access, offset_bytes=4 * floor_mod(64, own), guard=less(0, own))
+    guarded = replace(access, offset_bytes=4 * floor_mod(64, OWN), guard=less(0, OWN))
     launch = replace(TRIAD, accesses=(guarded,), executed=NOTHING)
     [found] = find_patterns(launch, 1)
     assert found.executions == pytest.approx(63 / 64)
