@@ -269,21 +269,20 @@ def test_a_cold_count_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "before the caches were full" in note
 
 
-@pytest.mark.parametrize("shift", range(8))
-def test_counts_begin_with_a_line(shift: int) -> None:
-    """Wherever a loop begins, whole lines are counted: one miss and one write-back for each."""
-    nest = make_nest([("i", str(shift), "N", 1)], {"a": ["N"]}, [], [("a", "i")])
+@pytest.mark.parametrize(
+    ("first", "stop", "index", "misses", "stores"),
+    [*((shift, "N", "i", 1, 8) for shift in range(8)), (0, "10", "2 * i + 1", None, 4)],
+)
+def test_counts_begin_with_a_line(
+    first: int, stop: str, index: str, misses: int | None, stores: int
+) -> None:
+    """Wherever a loop begins, whole lines are counted: one miss and one write-back for each; a loop
+    that ends before any element begins a line is counted too."""
+    nest = make_nest([("i", str(first), stop, 1)], {"a": ["N"]}, [], [("a", index)])
     level = CpuCache(name="L1", size_bytes=4096, ways=8, line_bytes=64)
-    found = simulate_nest(nest, [level], {"N": 200_000})
-    assert (found.levels[0].misses, found.levels[0].evicts) == (1, 1)
-
-
-def test_a_few_elements_between_the_beginnings_of_lines_are_counted() -> None:
-    """Counts a loop that ends before any element begins a line."""
-    nest = make_nest([("i", "0", "10", 1)], {"a": ["21"]}, [], [("a", "2 * i + 1")])
-    level = CpuCache(name="L1", size_bytes=4096, ways=8, line_bytes=64)
-    [found, _] = simulate_nest(nest, [level], {}).levels
-    assert found.stores == 4
+    found = simulate_nest(nest, [level], {"N": 200_000}).levels[0]
+    assert found.stores == stores
+    assert misses is None or (found.misses, found.evicts) == (misses, misses)
 
 
 def test_what_cannot_be_simulated_is_named() -> None:
