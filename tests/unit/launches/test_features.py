@@ -43,24 +43,6 @@ def features(problem: Problem) -> KernelFeatures:
     return read_source_features(problem, EVERY)
 
 
-@pytest.fixture
-def answers(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Give what devices shall answer, one after the other; an exception is raised."""
-    found: list[object] = []
-
-    def run_isolated(asked: Task[Any], _: object, *, report: Callable[[str], None],
-                     **__: object) -> object:  # fmt: skip
-        assert asked.name == "read_device_features"
-        report("stage")
-        answer = found.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    monkeypatch.setattr(devices_module, "run_isolated", run_isolated)
-    return found
-
-
 def make_findings(features: KernelFeatures) -> DeviceFindings:
     """Make what a device tells of every group."""
     measured = replace(features.counters, work_items=7, is_measured=True)
@@ -104,9 +86,23 @@ def test_work_groups_that_wait_for_others_are_not_counted(features: KernelFeatur
     assert "may wait for ever" in found.notes[0]
 
 
-def test_a_failed_device_keeps_its_error(features: KernelFeatures, answers: list[object]) -> None:
+def test_a_failed_device_keeps_its_error(
+    features: KernelFeatures, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Goes on with the next device."""
-    answers += [KernelRunError("it died"), make_findings(features)]
+    answers = [KernelRunError("it died"), make_findings(features)]
+
+    def run_isolated(
+        asked: Task[Any], _: object, *, report: Callable[[str], None], **__: object
+    ) -> DeviceFindings:
+        assert asked.name == "read_device_features"
+        report("stage")
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(devices_module, "run_isolated", run_isolated)
     stages: list[str] = []
     devices = [make_description(), make_description()]
     failed, answered = read_on_devices(features, devices, report=stages.append)

@@ -125,6 +125,8 @@ def test_models_what_source_and_arguments_tell() -> None:
     assert launch.executed.count_memory(MemorySpace.GLOBAL, is_store=False) == 1
     assert launch.unjumped.operations
     assert launch.notes == ()
+    with pytest.raises(InputError, match="shares local memory"):
+        model_kernel(read_example("scan_blocks")).launch((64,))
 
 
 def test_says_what_it_assumes_and_what_is_missing() -> None:
@@ -140,15 +142,6 @@ def test_says_what_it_assumes_and_what_is_missing() -> None:
         InputError, match=r"value\[k\] depends on data in row_pointer; .* allow samples"
     ):
         model_volumes(launch, find_machine("a100"))
-
-
-def test_counts_once_for_all_local_sizes() -> None:
-    """Counts operations anew only where they depend on the work-group's shape."""
-    triad = model_kernel(read_example("triangular"))
-    assert triad.launch((32,)).executed is triad.launch((256,)).executed
-    scan = model_kernel(read_example("scan_blocks"))
-    with pytest.raises(InputError, match="shares local memory"):
-        scan.launch((64,))
 
 
 def test_larger_work_groups_than_the_domain_are_padded() -> None:

@@ -8,7 +8,7 @@ from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine, read_machine
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.launches import model_launch
-from kernelcast.launches.modelling.mwp_cwp import add_mwp_cwp, estimate_mwp_cwp, read_units
+from kernelcast.launches.modelling.mwp_cwp import add_mwp_cwp, estimate_mwp_cwp
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.software_counters import SoftwareCounters, WarpCounters
@@ -70,18 +70,6 @@ def test_counters_tell_what_warps_issue() -> None:
     added = diverging.quantities["computation_count"] - found.quantities["computation_count"]
     assert added == pytest.approx(2 * instructions, rel=0.01)
     assert diverging.limiters["compute"] > 2 * found.limiters["compute"]
-
-
-def test_a_cpu_runs_vectors_for_warps() -> None:
-    """Maps a core to a multiprocessor, a vector to a warp, a cache line to a transaction."""
-    launch = make_launch("triad")
-    units = read_units(launch, INTEL)
-    assert units.count == 2
-    assert units.warp_width > 1
-    assert units.warps_per_group == -(-launch.ndrange.work_group_size // units.warp_width)
-    assert units.transaction_bytes == 64
-    assert units.resident_groups == launch.ndrange.work_group_count
-    assert read_units(make_launch("matmul_tiled"), INTEL).resident_groups == 1
 
 
 def test_stands_beside_another_answer() -> None:

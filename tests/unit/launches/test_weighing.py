@@ -4,8 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from kernelcast.analytic.gpu.machine import read_machine as read_gpu
 from kernelcast.features.counting.work_profile import WorkProfile
@@ -171,18 +169,6 @@ def test_uneven_work_that_the_source_tells_is_predicted_like_even_work(
     assert len(run.launches) < 12
     assert run.sampling_s < 0.09 * launch.true_s
     assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.06)
-
-
-@settings(deadline=None, max_examples=25)
-@given(st.lists(st.integers(2, 198), min_size=4, max_size=8, unique=True))
-def test_places_do_not_matter_where_the_source_tells_the_work(places: list[int]) -> None:
-    """Wherever a triangle is sampled, the whole comes out; without weights it does not."""
-    run = make_run([5 * place for place in places])
-    weighed = weigh_run(run, KERNEL, ARGUMENTS)
-    apart = max(places) - min(places)
-    if apart > 20:  # nearer to each other they agree as they are
-        assert weighed.is_even
-        assert fit_linear(weighed).seconds == pytest.approx(TOTAL_S, rel=0.03)
 
 
 def test_samples_have_the_last_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,14 +20,6 @@ dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")  # brings the defaults of its settings
 
 
-def test_the_setting_is_there_while_the_block_runs() -> None:
-    """What the user's own configuration says of other names stays."""
-    with dask.config.set({SETTING: {"mine": "1h"}}):
-        with expected_durations(task_durations({"horner_4096": 0.25})):
-            assert dask.config.get(SETTING) == {"mine": "1h", "horner_4096": "250000.000us"}
-        assert dask.config.get(SETTING) == {"mine": "1h"}
-
-
 @given(st.floats(1e-6, 1e6))
 def test_durations_are_read_as_they_were_meant(seconds: float) -> None:
     """Dask's own parser gives the seconds back."""
@@ -57,8 +49,13 @@ def test_a_mean_needs_every_device_in_use() -> None:
         mean_duration({"a": 2.0}, {})
 
 
-def test_a_file_of_configuration_is_read_by_dask(tmp_path: Path) -> None:
-    """As a scheduler in another process would."""
+def test_dask_is_configured_for_a_block_or_by_a_file(tmp_path: Path) -> None:
+    """What the user's own configuration says of other names stays; a file is read as a scheduler in
+    another process would."""
+    with dask.config.set({SETTING: {"mine": "1h"}}):
+        with expected_durations(task_durations({"horner_4096": 0.25})):
+            assert dask.config.get(SETTING) == {"mine": "1h", "horner_4096": "250000.000us"}
+        assert dask.config.get(SETTING) == {"mine": "1h"}
     write_dask_config(tmp_path / "kernelcast.yaml", task_durations({"triad_64": 0.5}))
     found = dask.config.collect(paths=[str(tmp_path)], env={})
     assert dask.config.get(SETTING, config=found) == {"triad_64": "500000.000us"}
