@@ -57,17 +57,11 @@ def derive(code: str, **options: float) -> ScratchpadKernel:
     return derive_scratchpad_kernel(problem, SW26010, **options)  # type: ignore[arg-type]
 
 
-def write(folder: Path, text: str) -> Path:
-    """Write a scratchpad kernel file."""
-    path = folder / "kernel.yaml"
-    path.write_text(text)
-    return path
-
-
-def test_formulas_follow_the_number_of_cpes(tmp_path: Path) -> None:
-    """Computes parameters and values from the number of active CPEs, the file's or the given."""
-    path = write(
-        tmp_path,
+def test_scratchpad_kernels_are_read(tmp_path: Path) -> None:
+    """Computes parameters and values from the number of active CPEs, the file's or the given; reads
+    copies of several arrays as one request, strided ones with their chunks."""
+    path = tmp_path / "kernel.yaml"
+    path.write_text(
         "active_cpes: 32\nparameters: {all: 6400, own: '{all} // {active_cpes}'}\n"
         "dma: [{direction: in, bytes: '{own}', count: 2}]\n"
         "gload: [{name: g, bytes: 8, count: '{own} / 100'}]\n",
@@ -75,12 +69,7 @@ def test_formulas_follow_the_number_of_cpes(tmp_path: Path) -> None:
     assert read_scratchpad_kernel(path).dma[0].bytes == 200
     halved = read_scratchpad_kernel(path, active_cpes=64, parameters={"all": 12800})
     assert (halved.active_cpes, halved.dma[0].bytes, halved.gloads[0].count) == (64, 200, 2)
-
-
-def test_arrays_of_one_request_are_added(tmp_path: Path) -> None:
-    """Reads copies of several arrays as one request, strided ones with their chunks."""
-    path = write(
-        tmp_path,
+    path.write_text(
         "dma:\n  - direction: out\n    copies:\n      - {bytes: 512}\n"
         "      - {bytes: 1024, chunk_bytes: 128}\n",
     )
@@ -107,19 +96,17 @@ def test_arrays_of_one_request_are_added(tmp_path: Path) -> None:
 )
 def test_wrong_files_are_refused_with_their_line(tmp_path: Path, text: str, words: str) -> None:
     """Names file, line and what was expected."""
+    path = tmp_path / "kernel.yaml"
+    path.write_text(text)
     with pytest.raises(ProblemFileError, match=words):
-        read_scratchpad_kernel(write(tmp_path, text))
-
-
-def test_the_template_has_every_key_and_wants_values() -> None:
-    """Is refused as long as it is empty, at the first value."""
-    assert set(yaml.safe_load(TEMPLATE.read_text())) == MACHINE_KEYS
-    with pytest.raises(MachineFileError, match="found nothing"):
-        find_scratchpad(TEMPLATE)
+        read_scratchpad_kernel(path)
 
 
 def test_a_machine_of_ones_own_can_be_used(tmp_path: Path) -> None:
-    """Reads a filled template, with and without origins."""
+    """Reads a filled template, with and without origins; refuses an empty one."""
+    assert set(yaml.safe_load(TEMPLATE.read_text())) == MACHINE_KEYS
+    with pytest.raises(MachineFileError, match="found nothing"):
+        find_scratchpad(TEMPLATE)
     path = tmp_path / "mine.yaml"
     values = dict.fromkeys(MACHINE_KEYS, 100) | {
         "schema": "kernelcast-scratchpad-1", "id": "mine", "name": "Mine",

@@ -64,10 +64,7 @@ LATE = make_kernel("if (row < n / 4 * 3) return;", "n")
 HALF = make_kernel("if (get_group_id(0) >= 500) return;", "n")
 GROUPS, LOCAL = 1000, 64
 SPACE = NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,))
-ARGUMENTS = (
-    LocalArgument(bytes=0),
-    number_of(GROUPS * LOCAL),
-)
+ARGUMENTS = (LocalArgument(bytes=0), number_of(GROUPS * LOCAL))
 OVERHEAD_S = 1e-6
 
 
@@ -313,8 +310,8 @@ def make_stencil() -> Problem:
 class GpuLaunch(SyntheticLaunch):
     """A launch on a GPU that holds 32 work-groups at once."""
 
-    def __init__(self, ndrange: NDRange, cost: Cost, launch_overhead_s: float = 2e-6) -> None:
-        super().__init__(ndrange, cost, launch_overhead_s=launch_overhead_s)
+    def __init__(self, ndrange: NDRange, cost: Cost | float, overhead_s: float = 2e-6) -> None:
+        super().__init__(ndrange, cost, launch_overhead_s=overhead_s)
         self.device = replace(self.device, kind=DeviceKind.GPU)
         self.saturation = replace(self.saturation, concurrency=32)
         self.asked_together: list[int] = []
@@ -369,7 +366,7 @@ def test_a_copy_is_no_faster_than_memory(tmp_path: Path, monkeypatch: pytest.Mon
     assert in_l2 == 0
     assert rate * count / 256 == pytest.approx(least_s, rel=0.05)
     for rate_s in (0.25 * rate, 4 * rate):
-        launch = GpuLaunch(problem.ndrange, lambda at, rate_s=rate_s: rate_s + 0.0 * at[0], 0.0)
+        launch = GpuLaunch(problem.ndrange, rate_s, 0.0)
         settings = EstimateSettings(plan=SamplingPlan(min_launch_s=1e-8))  # it takes microseconds
         sampled = sample_launch(
             launch, problem.kernel, settings, arguments=problem.arguments, wait=lambda _: None
@@ -390,7 +387,7 @@ def test_a_gpu_of_a_shipped_chip_is_bounded_without_calibration() -> None:
     """Takes DRAM's rate from the description of an A100, which the device's name tells; where it
     tells nothing, samples alone count."""
     problem = make_copy(1 << 22)
-    launch = GpuLaunch(problem.ndrange, lambda at: 1e-9 + 0.0 * at[0], 0.0)
+    launch = GpuLaunch(problem.ndrange, 1e-9, 0.0)
     assert find_least_rate(launch, problem.kernel, problem.arguments) == 0
     launch.device = replace(
         launch.device, id="nvidia-a100-sxm4-40gb-0a1b", name="NVIDIA A100-SXM4-40GB",

@@ -95,7 +95,7 @@ def test_no_work_group_runs_twice(
 def test_few_work_groups_are_enough(groups: int, tolerance: float, *, is_known: bool) -> None:
     """Answers within 30 % however few work-groups of equal work, within 10 % if they are known."""
     ndrange = NDRange(global_size=(64 * groups,), local_size=(64,))
-    launch = SyntheticLaunch(ndrange, lambda at: 1e-3)
+    launch = SyntheticLaunch(ndrange, 1e-3)
     seconds = fit_linear(sample(launch, SamplingPlan(is_known_even=is_known))).seconds
     assert seconds == pytest.approx(launch.true_s, rel=tolerance)
 
@@ -214,7 +214,7 @@ def test_moments_share_a_budget_and_no_work_group(costs: dict[str, Cost], shape:
 def test_moments_end_where_all_work_groups_ran(groups: int, moments: int) -> None:
     """Gives nothing more once every work-group was timed, and never one twice."""
     ndrange = NDRange(global_size=(8 * groups,), local_size=(8,))
-    sampler = Sampler(SyntheticLaunch(ndrange, lambda at: 1e-3), SamplingPlan())
+    sampler = Sampler(SyntheticLaunch(ndrange, 1e-3), SamplingPlan())
     runs = [sampler.take_moment() for _ in range(moments)]
     assert runs[0] is not None
     assert sum(one.sampled_work_groups for one in runs if one is not None) <= groups
