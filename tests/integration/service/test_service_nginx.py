@@ -6,13 +6,14 @@ import ssl
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from support.running_service import make_token
+from support.running_service import make_token, wait_until
 from support.service_process import ServiceProcess, find_port
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
@@ -63,15 +64,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]
         config = _write_config(folder, port, service.url.rpartition(":")[2])
         process = subprocess.Popen([str(NGINX), "-c", config, "-p", folder])
         try:
-            ends_s = time.monotonic() + 60
-            while True:
-                try:
-                    socket.create_connection(("127.0.0.1", port), timeout=5).close()
-                    break
-                except OSError:
-                    assert process.poll() is None, (folder / "error.log").read_text()
-                    assert time.monotonic() < ends_s
-                    time.sleep(0.05)
+            wait_until(lambda: _listens(process, port, folder / "error.log"), bool)
             yield {"port": port, "service": service, "token": token}
         finally:
             process.terminate()
@@ -85,6 +78,13 @@ def http(served: dict[str, Any]) -> Iterator[httpx.Client]:
     url = f"https://localhost:{served['port']}"
     with httpx.Client(base_url=url, headers=headers, verify=False, timeout=60) as client:
         yield client
+
+
+def _listens(process: subprocess.Popen[bytes], port: int, errors: Path) -> bool:
+    assert process.poll() is None, errors.read_text()
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
+        return True
+    return False
 
 
 def _connect(served: dict[str, Any]) -> ssl.SSLSocket:

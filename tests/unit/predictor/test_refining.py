@@ -1,7 +1,6 @@
 """Launches that were asked for are sampled again, and their next answer is better."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,7 @@ from kernelcast.predictor.background import Refiner
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.errors import KernelRunError
 from support.fake_executor import DEVICE, PROBLEM, FakeExecutor
-
-_LONGEST_S = 20.0
+from support.running_service import wait_until
 
 
 @pytest.fixture
@@ -32,21 +30,15 @@ def predictor(executor: FakeExecutor, tmp_path: Path, monkeypatch: pytest.Monkey
     )
 
 
-def wait_for(is_done: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    ends_s = time.monotonic() + _LONGEST_S
-    while not is_done():
-        assert time.monotonic() < ends_s
-        time.sleep(0.005)
-
-
 def test_moments_follow_until_they_are_enough(predictor: Predictor, executor: FakeExecutor) -> None:
     """Samples at one moment after the other, and answers surer by all of them."""
     with predictor:
         first = predictor.estimate(PROBLEM, DEVICE.id)
         begun = len(first.list_pieces())
-        wait_for(lambda: len(predictor.estimate(PROBLEM, DEVICE.id).list_pieces()) == MOST_MOMENTS)
-        found = predictor.estimate(PROBLEM, DEVICE.id)
+        found = wait_until(
+            lambda: predictor.estimate(PROBLEM, DEVICE.id),
+            lambda one: len(one.list_pieces()) == MOST_MOMENTS,
+        )
     assert len(executor.tasks) == 1 + MOST_MOMENTS - begun
     assert {one.moment for one in found.list_pieces()} == {
         str(number) for number in range(1, MOST_MOMENTS + 1)
@@ -76,7 +68,7 @@ def test_what_fails_is_left_alone(
     monkeypatch.setattr(FakeExecutor, "sample", fail_later)
     with predictor:
         first = predictor.estimate(PROBLEM, DEVICE.id)
-        wait_for(lambda: bool(failed))
+        wait_until(lambda: failed, bool)
         time.sleep(0.05)
         assert predictor.estimate(PROBLEM, DEVICE.id) is first
     assert (len(executor.tasks), len(failed)) == (1, 1)

@@ -1,6 +1,5 @@
 """Observations are stored before they are acknowledged, each key once."""
 
-import time
 from unittest.mock import Mock
 
 import pytest
@@ -11,6 +10,7 @@ from kernelcast.launches.data_store import Selection, open_data_store
 from kernelcast.service import ServiceSettings
 from kernelcast.service_state import Store, StoreError
 from kernelcast.service_state.state import ChangeTable
+from support.running_service import wait_until
 from support.service_backend import FIRST, FakeBackend, Plain, estimate, observe
 
 
@@ -28,8 +28,7 @@ def test_other_observations_leave_an_answer_as_it_is(
     estimate(client, problem)
     observe(client, _report({**problem, "global_size": [128]}, "a"))
     seen = len(looks) + 2  # the first may have begun before
-    while len(looks) < seen:
-        time.sleep(0.02)
+    wait_until(lambda: len(looks), lambda count: count >= seen)
     assert estimate(client, problem)["tier"] == "linear"
     assert backend.calls["sample"] == 1
 
@@ -56,10 +55,7 @@ def test_what_is_removed_at_a_terminal_is_noticed(
     assert estimate(client, problem)["tier"] == "history"
     with open_data_store(settings.database) as store:
         assert remove_by_hand(store, Selection(kernels=("fill",)), 2) == 2
-    ends_s = time.monotonic() + 60
-    while (tier := estimate(client, problem)["tier"]) == "history" and time.monotonic() < ends_s:
-        time.sleep(0.02)
-    assert tier == "linear"
+    wait_until(lambda: estimate(client, problem)["tier"], lambda tier: tier == "linear")
     (entry,) = client.get("/v1/audit").json()["entries"]
     assert entry["actor"].startswith("command line: ")
     assert entry["detail"] == {"kernels": ["fill"]}

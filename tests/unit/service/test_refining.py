@@ -1,5 +1,4 @@
 import asyncio
-import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from unittest.mock import AsyncMock
@@ -10,6 +9,7 @@ from fastapi.testclient import TestClient
 from kernelcast.service import ServiceSettings, estimating
 from kernelcast.service.device_lock import DeviceLock
 from kernelcast.service.estimating import Estimating
+from support.running_service import wait_until
 from support.service_backend import FIRST, FakeBackend, Plain, estimate, open_client, service_of
 
 
@@ -55,10 +55,7 @@ def test_the_service_refines_by_itself_and_counts_it(
     line = f'kernelcast_refinements_total{{device_id="{FIRST}"}}'
     with open_client(settings, backend, refine_share=1.0) as client:
         estimate(client, problem)
-        ends_s = time.monotonic() + 60
-        while line not in client.get("/metrics").text:
-            assert time.monotonic() < ends_s, "it was never refined"
-            time.sleep(0.02)
+        wait_until(lambda: client.get("/metrics").text, lambda text: line in text)
         assert client.get("/health").json()["refine_share"] == 1.0
 
 

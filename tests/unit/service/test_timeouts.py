@@ -20,6 +20,7 @@ from kernelcast.service import Limits, ServiceSettings, estimating
 from kernelcast.service.backend import Ask
 from kernelcast.service.errors import ApiError
 from kernelcast.service.estimating import refuse_repeat, remember_timeout
+from support.running_service import wait_until
 from support.service_backend import (
     FIRST,
     PROBLEM,
@@ -142,8 +143,8 @@ def test_the_same_launch_in_the_queue_is_not_run_after_the_first_hung(
         _hang(client, backend, problem) as ends,
     ):
         second = pool.submit(send_estimate, client, problem, budget=0.5)
-        while service_of(client).estimating.queue_of(FIRST).length < 2:
-            time.sleep(0.01)
+        queue = service_of(client).estimating.queue_of(FIRST)
+        wait_until(lambda: queue.length, lambda length: length == 2)
         ends.set()
         assert second.result().json()["error"]["code"] == "kernel_timeout"
     assert backend.calls["sample"] == 1
