@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 with warnings.catch_warnings():
@@ -181,6 +182,15 @@ def failing(error: KernelcastError) -> Callable[[Ask], None]:
         raise error
 
     return fail
+
+
+def make_settings(folder: Path, **changes: Any) -> ServiceSettings:  # noqa: ANN401 - of settings
+    """Make settings under which everything is allowed, of a service that keeps all in a folder."""
+    given = {
+        "database": str(folder / "store.sqlite"), "registry": str(folder / "models"),
+        "allow_run": True, "runs_jobs": False,
+    }  # fmt: skip
+    return ServiceSettings(**{**given, **changes})
 
 
 def open_client(

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -148,20 +149,24 @@ def test_a_model_of_rows_without_samples_answers_with_its_interval(
     modelled: FakeExecutor, store: Store, tmp_path: Path
 ) -> None:
     """What `kernelcast train` made of a table is asked where nothing may run, and only there."""
-    sizes = [1e4, 2e4, 4e4, 8e4]
+    rows = [(kernel, size) for kernel in range(6) for size in (1e4, 2e4, 4e4, 8e4)]
     schema = FeatureSchema(names=("static.work_items_count",), version=1)
-    table = make_table(schema, [[size] for _ in range(6) for size in sizes], {
-        "kernels": [f"k{kernel}" for kernel in range(6) for _ in sizes],
-        "devices": [DEVICE.id] * 24,
-        "samplers": [1.0] * 24,
-        "seconds": [1e-6 * size * (1 + 0.02 * kernel) for kernel in range(6) for size in sizes],
+    table = make_table(schema, [[size] for _, size in rows], {
+        "kernels": [f"k{kernel}" for kernel, _ in rows],
+        "devices": [DEVICE.id] * len(rows),
+        "samplers": [1.0] * len(rows),
+        "seconds": [1e-6 * size * (1 + 0.02 * kernel) for kernel, size in rows],
     })  # fmt: skip
     registry = ModelRegistry(url=str(tmp_path / "own"))
     (trained,) = train(table, "static", TrainingSettings(with_validation=False)).trained
     registry.publish(trained)
     modelled.values = {"static.work_items_count": 3e4}
-    predictor = make_predictor(modelled, store, registry.url, settings=UNSAMPLED)
-    found = predictor.estimate(PROBLEM, DEVICE.id)
+
+    def ask(**options: Any) -> Estimate:  # noqa: ANN401 - of a predictor
+        predictor = make_predictor(modelled, store, registry.url, **options)
+        return predictor.estimate(PROBLEM, DEVICE.id)
+
+    found = ask(settings=UNSAMPLED)
     assert (found.tier, list_kinds(found)) == (Tier.LEARNED, ["learned"])
     wanted = trained.model.forecast(make_table(schema, [[3e4]], {}), found.coverage)
     assert (found.seconds, found.low, found.high) == pytest.approx(
@@ -172,11 +177,8 @@ def test_a_model_of_rows_without_samples_answers_with_its_interval(
     assert (facts.name, facts.rows) == (f"static/{DEVICE.id}", 24)
     assert "its training held out" in found.explain().interval
     assert found.estimates_s["analytic"] == 0.6
-    sampled = make_predictor(modelled, store, registry.url).estimate(PROBLEM, DEVICE.id)
-    assert sampled.tier is not Tier.LEARNED
-    without = make_predictor(modelled, store, registry.url, settings=UNSAMPLED,
-                             methods=("analytic",))  # fmt: skip
-    assert without.estimate(PROBLEM, DEVICE.id).tier is Tier.ANALYTIC
+    assert ask().tier is not Tier.LEARNED
+    assert ask(settings=UNSAMPLED, methods=("analytic",)).tier is Tier.ANALYTIC
 
 
 def test_a_calibrated_device_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

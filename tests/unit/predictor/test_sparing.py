@@ -1,18 +1,13 @@
 """Launches are sampled as long as that is worth its time, on made-up devices."""
 
-import math
 import time
 from dataclasses import replace
 
 import pytest
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.evidence.fusion import Kind, Piece
-from kernelcast.models.evidence.model import BUILT_IN
 from kernelcast.predictor.answering import kernel_sizes
-from kernelcast.predictor.answering.kernel_sizes import choose_moments
 from kernelcast.predictor.predictor import Predictor
-from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Tier
 from kernelcast.training_data.store import Store
 from support.fake_executor import (
@@ -82,24 +77,3 @@ def test_launches_are_sampled_where_that_is_wanted(
     predictor = learn(executor, store, count, **settings)
     predictor.estimate(make_problem(work_groups=15_000), DEVICE.id)
     assert len(executor.tasks) == 1
-
-
-def test_moments_are_taken_as_long_as_they_narrow_the_interval_enough() -> None:
-    """More for longer launches, fewer where they have to gain more, none of what is certain."""
-    settings = EstimateSettings()
-    most = settings.plan.moments
-
-    def choose(seconds: float, variance: float = 0.02, gain: float = settings.least_gain) -> int:
-        piece = Piece(kind=Kind.OTHER_SIZES, log_seconds=math.log(seconds), variance=variance)
-        return choose_moments([piece], BUILT_IN, replace(settings, least_gain=gain), 0.05)
-
-    counts = [choose(seconds) for seconds in (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)]
-    assert counts == sorted(counts)
-    assert (counts[0], counts[-1]) == (0, most)
-    assert [choose(1.0, 1e-5), choose(1.0, 1e-5, 0.0), choose(100.0, 0.02, math.inf)] == [
-        0,
-        most,
-        0,
-    ]
-    with pytest.raises(InputError, match="least gain -1"):
-        replace(settings, least_gain=-1.0)

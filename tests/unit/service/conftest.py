@@ -18,7 +18,7 @@ with warnings.catch_warnings():
 from kernelcast.service import ServiceSettings, changes
 from kernelcast.workers import Task
 from kernelcast.workers.task import find_function
-from support.service_backend import PROBLEM, FakeBackend, open_client
+from support.service_backend import PROBLEM, FakeBackend, make_settings, open_client
 
 _VOID = frozenset({"meta", "link", "input", "img", "source", "br", "rect", "hr"})
 Fields = Mapping[str, str | Sequence[str]]
@@ -49,12 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def settings(folder: Path) -> ServiceSettings:
     """Give settings under which everything is allowed."""
-    return ServiceSettings(
-        database=str(folder / "store.sqlite"),
-        registry=str(folder / "models"),
-        allow_run=True,
-        runs_jobs=False,
-    )
+    return make_settings(folder)
 
 
 @pytest.fixture

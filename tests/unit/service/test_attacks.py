@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from kernelcast.service import Limits, ServiceSettings
+from kernelcast.service import Limits
 from support.service_attacks.attacks import ON_DEVICES, Attack, list_attacks
 from support.service_attacks.target import Target, add_tokens, make_secret
-from support.service_backend import FIRST, FakeBackend, open_client
+from support.service_backend import FIRST, FakeBackend, make_settings, open_client
 
 _ATTACKS = [one for one in list_attacks() if one.part != ON_DEVICES]
 
@@ -18,15 +18,8 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     folder = tmp_path_factory.mktemp("attacks")
     with pytest.MonkeyPatch.context() as patch, make_secret() as secret:
         patch.setenv("KERNELCAST_DATA", str(folder))
-        database = str(folder / "rows.sqlite")
-        settings = ServiceSettings(
-            database=database,
-            registry=str(folder / "models"),
-            allow_run=True,
-            require_tokens=True,
-            runs_jobs=False,
-            limits=Limits(wrong_tokens=1000),
-        )
+        settings = make_settings(folder, require_tokens=True, limits=Limits(wrong_tokens=1000))
+        database = str(settings.database)
         backend = FakeBackend(database)
         with open_client(settings, backend) as client:
             tokens = add_tokens(database)

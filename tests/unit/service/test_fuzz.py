@@ -12,9 +12,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kernelcast.records.service_state import JobKind
-from kernelcast.service import ServiceSettings
 from support.page_examples import add_job, fill_store, make_comparison, make_validation
-from support.service_backend import FIRST, PROBLEM, open_client, service_of
+from support.service_backend import FIRST, PROBLEM, make_settings, open_client, service_of
 
 _NUMBERS = (
     st.integers(-(2**70), 2**70)
@@ -77,11 +76,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     folder = tmp_path_factory.mktemp("fuzz")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KERNELCAST_DATA", str(folder))
-        database = str(folder / "rows.sqlite")
-        fill_store(database)
-        chosen = ServiceSettings(
-            database=database, registry=str(folder / "models"), allow_run=True, runs_jobs=False
-        )
+        chosen = make_settings(folder)
+        fill_store(str(chosen.database))
         with open_client(chosen) as client:
             add_job(service_of(client).state, JobKind.COMPARE, result=make_comparison())
             add_job(service_of(client).state, JobKind.VALIDATE, result=make_validation())

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from kernelcast.records.errors import InputError
-from kernelcast.records.service_state import Scope
 from kernelcast.service import ServiceSettings
 from kernelcast.service.authentication import make_token, read_token_file
-from kernelcast.service_state import open_state
+from support.service_attacks.target import add_tokens
 from support.service_backend import FakeBackend, Plain, estimate, open_client, send_estimate
 
 
@@ -18,13 +17,6 @@ from support.service_backend import FakeBackend, Plain, estimate, open_client, s
 def guarded(settings: ServiceSettings) -> ServiceSettings:
     """Give settings of a service that needs tokens."""
     return replace(settings, require_tokens=True)
-
-
-def _make(settings: ServiceSettings, *scopes: Scope) -> str:
-    text, record = make_token("tester", frozenset(scopes))
-    with open_state(str(settings.database)) as state:
-        state.tokens.add(record)
-    return text
 
 
 def _bearer(token: str) -> dict[str, str]:
@@ -41,7 +33,8 @@ def test_running_kernels_needs_scope_and_permission(
     guarded: ServiceSettings, backend: FakeBackend, problem: Plain
 ) -> None:
     """Token and service must allow it; what was sampled for a runner is not given to others."""
-    runner, reader = _make(guarded, Scope.ESTIMATE, Scope.RUN), _make(guarded, Scope.ESTIMATE)
+    tokens = add_tokens(str(guarded.database))
+    runner, reader = tokens["runner"], tokens["reader"]
     for allow_run, statuses in ((True, [200, 403, 401]), (False, [403, 403, 401])):
         found = []
         with open_client(guarded, backend, allow_run=allow_run) as client:
@@ -71,7 +64,8 @@ def test_secrets_are_kept_nowhere(
     guarded: ServiceSettings, backend: FakeBackend, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Neither the database nor the log holds a secret, right or wrong."""
-    right, wrong = _make(guarded, Scope.ESTIMATE), "kc_0123456789ab_" + "w" * 43
+    right = add_tokens(str(guarded.database))["reader"]
+    wrong = "kc_0123456789ab_" + "w" * 43
     with caplog.at_level(logging.DEBUG), open_client(guarded, backend) as client:
         answers = [client.get("/v1/devices", headers=_bearer(one)) for one in (right, wrong)]
     assert [one.status_code for one in answers] == [200, 401]

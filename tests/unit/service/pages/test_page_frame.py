@@ -6,10 +6,9 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelcast.records.service_state import Scope
 from kernelcast.service import ServiceSettings
-from kernelcast.service.authentication import make_token
-from support.service_backend import FakeBackend, open_client, service_of
+from support.service_attacks.target import add_tokens
+from support.service_backend import FakeBackend, open_client
 
 Check = Callable[[httpx.Response], str]
 PAGES = (
@@ -44,9 +43,7 @@ def locked(settings: ServiceSettings, backend: FakeBackend) -> Iterator[tuple[Te
     """Give a client of a service that needs tokens, and one."""
     with open_client(settings, backend, require_tokens=True) as found:
         found.follow_redirects = False
-        token, record = make_token("somebody", frozenset({Scope.ESTIMATE}))
-        service_of(found).state.tokens.add(record)
-        yield found, token
+        yield found, add_tokens(str(settings.database))["reader"]
 
 
 def test_over_tls_the_cookie_stays_there(locked: tuple[TestClient, str]) -> None:
