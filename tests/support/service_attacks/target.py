@@ -7,6 +7,7 @@ import re
 import secrets
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -34,45 +35,38 @@ class Secret:
         self.missing = folder / "secret-b"
         self.path.write_text(f"{self.content}\n", encoding="utf-8")
         (folder / "secret-a.npy").write_text(self.content, encoding="utf-8")
-        self._reset()
-        self.path.read_text(encoding="utf-8")
-        # Some file systems do not keep when a file was read.
-        self.is_watched = self.was_read()
-        self._reset()
-
-    def was_read(self) -> bool:
-        """Tell whether anybody has read it since."""
-        return self.path.stat().st_atime_ns != self._seen_ns
-
-    def _reset(self) -> None:
         # A reading is noted if the last one was before the last change.
         now_s = self.path.stat().st_ctime
         os.utime(self.path, (now_s - _FUTURE_S, now_s + _FUTURE_S))
         self._seen_ns = self.path.stat().st_atime_ns
 
+    def was_read(self) -> bool:
+        """Tell whether anybody has read it, where the file system keeps that."""
+        return self.path.stat().st_atime_ns != self._seen_ns
 
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A running service."""
 
-    def __init__(
-        self, client: httpx.Client, tokens: Mapping[str, str], secret: Secret, device: str,
-        count_runs: Callable[[], int] = lambda: 0,
-    ) -> None:  # fmt: skip
-        self._client, self._tokens, self._secret = client, tokens, secret
-        self._device, self._count_runs = device, count_runs
+    client: httpx.Client
+    tokens: Mapping[str, str]
+    secret: Secret
+    device: str
+    count_runs: Callable[[], int] = lambda: 0
 
     def attack(self, attack: Attack) -> list[str]:
         """Try an attack; say what the service should not have done, nothing where it stood firm."""
-        runs = self._count_runs()
-        answer = self._send(attack, self._secret.path)
+        runs = self.count_runs()
+        answer = self._send(attack, self.secret.path)
         faults = list(self._judge(attack, answer))
         if attack.names_secret:
-            other = self._send(attack, self._secret.missing)
+            other = self._send(attack, self.secret.missing)
             if self._strip(answer) != self._strip(other):
                 faults.append("the answer tells whether the file is there")
-        if self._secret.was_read():
+        if self.secret.was_read():
             faults.append("the file was read")
-        ran = self._count_runs() - runs
+        ran = self.count_runs() - runs
         if ran and (attack.caller != "runner" or answer.is_error):
             faults.append(f"{ran} kernels were run")
         return [*faults, *self._check_alive()]
@@ -84,7 +78,7 @@ class Target:
         if answer.status_code != attack.status or (attack.code and code != attack.code):
             yield f"got {answer.status_code} {code}, expected {attack.status} {attack.code}"
         told = answer.text + str(dict(answer.headers))
-        if self._secret.content in told:
+        if self.secret.content in told:
             yield "the answer shows the file"
         if attack.shows and attack.shows not in answer.text:
             yield f"the answer lacks {attack.shows}"
@@ -96,19 +90,19 @@ class Target:
             yield "a header was taken over"
 
     def _send(self, attack: Attack, path: Path) -> httpx.Response:
-        text = _fill(attack.body, path, self._tokens).replace(DEVICE, self._device)
+        text = _fill(attack.body, path, self.tokens).replace(DEVICE, self.device)
         body = text.encode(attack.encoding)
         headers = dict(attack.headers)
         if attack.caller != "nobody":
-            token = self._tokens[attack.caller]
+            token = self.tokens[attack.caller]
             if attack.by_cookie:
                 headers["cookie"] = f"{_COOKIE}={token}"
             else:
                 headers["authorization"] = f"Bearer {token}"
         chunks = (body[place : place + _CHUNK] for place in range(0, len(body), _CHUNK))
-        return self._client.request(
+        return self.client.request(
             attack.method,
-            _fill(attack.path, path, self._tokens),
+            _fill(attack.path, path, self.tokens),
             content=chunks if attack.is_chunked else body,
             headers=headers,
             follow_redirects=False,
@@ -117,18 +111,18 @@ class Target:
     def _strip(self, answer: httpx.Response) -> tuple[int, str]:
         """Give an answer without what may differ: path sent, digest of it, the request's id."""
         text = _DIGEST.sub("", answer.text)
-        for path in (self._secret.path, self._secret.missing):
+        for path in (self.secret.path, self.secret.missing):
             for one in (str(path), path.name):
                 text = text.replace(one, SECRET)
         return answer.status_code, text.replace(answer.headers.get("x-request-id", SECRET), "")
 
     def _check_alive(self) -> Iterator[str]:
         """Ask what every service answers."""
-        if not self._client.get("/health").is_success:
+        if not self.client.get("/health").is_success:
             yield "the service is not healthy any more"
-        headers = {"authorization": f"Bearer {self._tokens['runner']}"}
-        asked = {"problem": PROBLEM, "devices": [self._device]}
-        answer = self._client.post("/v1/estimates", json=asked, headers=headers)
+        headers = {"authorization": f"Bearer {self.tokens['runner']}"}
+        asked = {"problem": PROBLEM, "devices": [self.device]}
+        answer = self.client.post("/v1/estimates", json=asked, headers=headers)
         if not answer.is_success:
             yield f"the service answers nothing any more: {answer.text[:200]}"
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -33,17 +34,8 @@ def _stand_in(
     *answers: httpx.Response | Exception, health: Plain | None = None
 ) -> httpx.MockTransport:
     """Stand for a service that answers so, one after the other, once it has said who it is."""
-    left = list(answers)
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        if request.url.path == "/health":
-            return httpx.Response(200, **(health or {"json": _HEALTH}))
-        one = left.pop(0)
-        if isinstance(one, Exception):
-            raise one
-        return one
-
-    return httpx.MockTransport(answer)
+    known, answer = httpx.Response(200, **(health or {"json": _HEALTH})), Mock(side_effect=answers)
+    return httpx.MockTransport(lambda one: known if one.url.path == "/health" else answer(one))
 
 
 def _serve(*answers: httpx.Response | Exception) -> tuple[Client, list[float]]:
