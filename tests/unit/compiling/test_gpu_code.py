@@ -40,7 +40,6 @@ kernel void k(global float *a, local float *b, constant float *c, float d)
 
 
 def compile_example(name: str, target: str) -> Compiled:
-    """Compile a kernel of the corpus or of the examples; nothing may be missing."""
     kernel = KERNELS[name]
     compiled = compile_kernel(
         kernel.source, kernel.build_options, Target.parse(target), source_name=kernel.source_name
@@ -50,7 +49,6 @@ def compile_example(name: str, target: str) -> Compiled:
 
 
 def example_facts(name: str, target: str) -> CodeFacts:
-    """Compile a kernel of the corpus or of the examples, and read its facts."""
     return read_facts(compile_example(name, target), KERNELS[name].name)
 
 

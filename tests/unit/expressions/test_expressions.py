@@ -87,7 +87,6 @@ SELECT: Functions = (select, lambda condition, a, b: a if condition else b)
 
 
 def extend(inner: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
-    """Draw arithmetic, biased towards what simplifies."""
     divisors = st.sampled_from([-8, -4, -3, -1, 1, 2, 4, 8, N, WIDTH]) | inner
     relations = st.tuples(st.sampled_from(RELATIONS), inner, inner)
     repeated = st.builds(make_geometric, st.integers(-3, 3), st.booleans())
@@ -127,7 +126,6 @@ def compute(tree: Tree, values: Values) -> int:
 
 
 def bindings() -> st.SearchStrategy[Values]:
-    """Draw a value for each symbol; iterations count from 0."""
     return st.fixed_dictionaries(
         {symbol: st.integers(0, 5) if symbol is K else st.integers(-20, 20) for symbol in SYMBOLS}
     )

@@ -25,7 +25,6 @@ RANGES = st.tuples(st.integers(-6, 6), st.integers(0, 4)).map(lambda one: (one[0
 def test_intervals_hold_all_values(
     expression: Expr, x: tuple[int, int], y: tuple[int, int]
 ) -> None:
-    """Whatever an expression is made of."""
     low, high = bound_values(expression, {X: x, Y: y})
     for a, b in itertools.product(range(x[0], x[1] + 1), range(y[0], y[1] + 1)):
         value = expression.evaluate({X: a, Y: b})

@@ -13,7 +13,6 @@ P = "struct P { int n; global int *p; };"
 def infer(
     parameters: str, body: str, *, before: str = "", options: tuple[str, ...] = ()
 ) -> tuple[Access | None, ...]:
-    """Infer the accesses of a kernel with these parameters and this body."""
     source = f"{before}\nkernel void k({parameters})\n{{ int i = get_global_id(0); {body} }}\n"
     kernel = Kernel(name="k", source=source, build_options=options)
     return infer_accesses(kernel, parameters.count(",") + 1)
@@ -112,7 +111,6 @@ _PARAMETERS = "global float *a, global float *o, local float *t, int w, int n, u
 
 
 def find_narrowed(body: str) -> set[str]:
-    """Give the texts of the narrowed accesses of a kernel."""
     helper = "float pick(global const float *from, int at) { return from[at]; }"
     source = f"{helper} kernel void k({_PARAMETERS}) {{ {_IDS} {body} }}"
     return {one.text for one in facts_of(source).accesses if one.is_narrowed}

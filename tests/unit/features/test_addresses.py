@@ -10,13 +10,11 @@ from support.kernel_facts import facts_of
 
 
 def analyse(body: str, *, before: str = "", options: tuple[str, ...] = ()) -> KernelFacts:
-    """Analyse a kernel with two buffers, a signed and an unsigned number."""
     source = f"{before} kernel void k(global int *a, global int *b, int n, uint u) {{ {body} }}"
     return read_facts(Kernel(name="k", source=source, build_options=options))
 
 
 def stores(body: str, *, before: str = "") -> list[MemoryAccess]:
-    """Give the stores that a kernel makes to `a`."""
     accesses = analyse(f"int x = get_global_id(0); {body}", before=before).accesses
     return [one for one in accesses if one.buffer == "a" and one.kind.value == "store"]
 
@@ -56,7 +54,6 @@ def test_offsets_are_followed(body: str, offset: str | None) -> None:
     [("a[x]", 1), ("((global int4 *)a)[x]", 4), ("v", 3)],
 )
 def test_numbers_of_a_vector_are_counted(place: str, lanes: int) -> None:
-    """Tells how many numbers an access moves: those of a vector that are used."""
     [store] = stores("vstore3((int3)(1), x, a);" if place == "v" else f"{place} = 1;")
     assert store.lanes == lanes
 

@@ -63,7 +63,6 @@ def count_one(
     n: int = 0,
     budget: int = BUDGET,
 ) -> tuple[npt.NDArray[np.float64], bool]:
-    """Count how often work-items reach a place with these loops and this guard."""
     facts = KernelFacts(
         kernel="k", line=1, parameters=(), local_arrays=(), blocks=(),
         reaches=(CounterReach(guard=guard, loops=loops),), accesses=(), loops=loops,

@@ -104,10 +104,6 @@ def test_vectors_count_by_lane_and_wide_accesses_by_sixteen_bytes() -> None:
     assert count_instructions(counts) == 16 + 1 + 1 + 8 + 1
 
 
-STORE = MemoryOperation(space=MemorySpace.GLOBAL, is_store=True, bytes=4)
-LOAD = MemoryOperation(space=MemorySpace.GLOBAL, is_store=False, bytes=4)
-
-
 @pytest.mark.parametrize(
     ("body", "executed", "unjumped"),
     [
@@ -144,18 +140,17 @@ def test_masked_lanes_load_and_do_not_store() -> None:
         " if (i < 16) { a[i] = a[i + 1]; atomic_inc(a); } }"
     )
     facts = facts_of(source)
-    counters = summarise(facts, count_statically(facts, LAUNCH, {}, [0]))
-    found = count_unjumped(facts, counters)
-    assert found.memory[LOAD] == pytest.approx(1)
-    assert found.memory[STORE] == pytest.approx(0.25)
-    assert found.count(OperationKind.ATOMIC) == pytest.approx(0.25)
+    found = count_unjumped(facts, summarise(facts, count_statically(facts, LAUNCH, {}, [0])))
+    loads, stores = (
+        found.count_memory(MemorySpace.GLOBAL, is_store=is_store) for is_store in (False, True)
+    )
+    assert [loads, stores, found.count(OperationKind.ATOMIC)] == pytest.approx([1, 0.25, 0.25])
 
 
 _PARAMETERS = "global float *a, global int *b, int n, float x"
 
 
 def find_own(body: str) -> set[str]:
-    """Give the names of the addresses that a kernel computes."""
     source = f"kernel void k({_PARAMETERS}) {{ {body} }}"
     return {
         operation.name

@@ -36,7 +36,6 @@ Contents = dict[str, npt.NDArray[np.integer]]
 
 
 def count_turns(source: str, contents: Contents, items: int, **scalars: int) -> list[float]:
-    """Count the loop's iterations of each work-item."""
     facts = facts_of(source, known_buffers=contents)
     ndrange = NDRange(global_size=(items,), local_size=(LOCAL,))
     groups = range(ndrange.work_group_count)

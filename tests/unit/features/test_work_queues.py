@@ -157,7 +157,6 @@ def test_a_loop_that_changes_nothing_waits(source: str) -> None:
 
 @pytest.mark.parametrize("source", ["for (;;);", "while (1) { v = i; }"])
 def test_a_loop_without_an_end_is_found(source: str) -> None:
-    """Its line is named."""
     assert _find_waiting(source) == "line 3: the loop has no end"
 
 

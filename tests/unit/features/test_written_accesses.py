@@ -28,7 +28,6 @@ ARRAYS = {
 
 
 def read(text: str, **options: AccessKind) -> object:
-    """Read an access of the arrays above."""
     return read_access(text, ARRAYS, scalars=("n",), **options)
 
 

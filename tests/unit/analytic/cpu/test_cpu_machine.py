@@ -110,7 +110,6 @@ def test_refuses_machines_without_a_model(machine: MachineDescription, reason: s
 
 
 def test_refuses_levels_that_do_not_overlap_because_they_are_not_there() -> None:
-    """Knows the levels of the machine."""
     assert read_machine(IVY, overlapping=["L3", "MEM"]).overlapping == {"L3", "MEM"}
     with pytest.raises(InputError, match="L4: no level of Xeon"):
         read_machine(IVY, overlapping=["L4"])

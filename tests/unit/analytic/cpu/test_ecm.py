@@ -15,7 +15,6 @@ WORK = Work(clock_hz=3e9, iterations_per_line=8, flops_per_iteration=12, iterati
 
 
 def volumes_of(*lines: tuple[float, float]) -> CacheVolumes:
-    """Make volumes of what L1, L2 and L3 miss and evict."""
     levels = [
         LevelVolume(name=f"L{place}", hits=0, misses=misses, evicts=evicts)
         for place, (misses, evicts) in enumerate(lines, start=1)
@@ -43,7 +42,6 @@ def test_victim_caches_and_two_directions() -> None:
 
 
 def test_overlapping_levels_do_not_add_up() -> None:
-    """Takes the maximum where the machine overlaps transfers."""
     machine = replace(IVY_BRIDGE, overlapping=frozenset({"L3", "MEM"}))
     ecm = predict_ecm(volumes_of((20, 0), (12, 0), (8, 0)), machine, PAPER)
     l2, l3, memory = (one.cycles for one in ecm.transfers)
@@ -126,7 +124,6 @@ def test_the_in_core_variant_has_no_l1() -> None:
 
 
 def test_cores_share_bandwidths_up_to_their_limit() -> None:
-    """Adds cores up until the socket is saturated."""
     machine = read_machine(find_machine("ivy-bridge-ep"))
     one, two, ten = (
         predict_roofline(SEVEN_POINTS, machine, CORE, cores=cores).ceilings[-1].bytes_per_s

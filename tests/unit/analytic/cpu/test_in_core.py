@@ -114,7 +114,6 @@ def test_refuses_impossible_terms() -> None:
 
 
 def osaca(body: str, architecture: str = "IVB", nest: LoopNest = TRIAD) -> InCoreTerms:
-    """Let OSACA predict eight iterations, four per pass."""
     pytest.importorskip("osaca")
     return OsacaProvider(body, architecture=architecture, iterations=4).predict(nest, 8)
 

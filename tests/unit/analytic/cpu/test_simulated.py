@@ -192,7 +192,6 @@ def test_counts_are_those_of_a_slow_model(
 
 
 def test_an_access_across_lines_touches_both() -> None:
-    """Bytes of two lines are two loads."""
     simulator = Simulator([CpuCache(name="L1", size_bytes=256, ways=2, line_bytes=64)])
     simulator.feed(np.array([60]), np.array([[0, 8]]))
     assert simulator.counts[0][:3] == [2, 0, 2]
@@ -292,7 +291,6 @@ def test_what_cannot_be_simulated_is_named() -> None:
 
 
 def change_cache(name: str, **changes: object) -> CpuMachine:
-    """Give the Ivy Bridge with another cache of a name."""
     caches = (
         replace(one, **changes) if one.name == name else one  # type: ignore[arg-type]
         for one in IVY_BRIDGE.caches

@@ -23,7 +23,6 @@ def read_source() -> ModelledKernel:
 
 @functools.cache
 def ask(local_size: tuple[int, ...]) -> Configuration:
-    """Ask the GPU model for a shape."""
     return configure(read_source(), find_machine("a100"), local_size)
 
 

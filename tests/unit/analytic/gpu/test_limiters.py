@@ -1,6 +1,6 @@
 import math
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -29,7 +29,6 @@ from kernelcast.records.operations import (
 )
 from support.accesses import make_access, make_launch, make_loop
 
-T = TypeVar("T", int, float)
 V100 = find_machine("v100")
 RATES: GpuRates = read_rates(V100, FITTED)
 GROUPS, SIZE = 80 * 100, 1024
@@ -222,7 +221,7 @@ def test_no_other_limiter_helps_more(times: dict[str, float], exposed: float) ->
         assert times[named] == max(times.values())
 
 
-def known(value: T) -> Trait[T]:
+def known(value: Any) -> Trait[Any]:  # noqa: ANN401 - int or float
     return Trait(value=value, source=TraitSource.MEASURED)
 
 

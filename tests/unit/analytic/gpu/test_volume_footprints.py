@@ -19,7 +19,6 @@ from support.stencils import make_star
 
 
 def loads_of(launch: ModelledLaunch) -> Footprint:
-    """Give the footprint of a launch's loads."""
     bound = bind_sizes(launch)
     found = [
         to_box(one, launch, bound, {}) for one in launch.accesses if one.kind is AccessKind.LOAD
@@ -29,7 +28,6 @@ def loads_of(launch: ModelledLaunch) -> Footprint:
 
 
 def list_groups(launch: ModelledLaunch, box: GroupRange) -> list[int]:
-    """List the work-groups of a box of the grid."""
     counts = (*launch.ndrange.group_counts, 1, 1)
     x, y, z = (
         range(max(low, 0), min(end, count)) for (low, end), count in zip(box, counts, strict=False)

@@ -90,7 +90,6 @@ def test_transposed_stores_write_whole_sectors_for_words() -> None:
 
 
 def make_stencil(*local_size: int) -> ModelledLaunch:
-    """Make the launch of a star stencil on 640 x 512 x 512 numbers."""
     return make_star(array=(640, 512, 512), radius=4, local_size=local_size, registers=40)
 
 

@@ -57,7 +57,6 @@ kernels = st.builds(
 
 
 def example(name: str) -> Callable[[int], ScratchpadKernel]:
-    """Give an example's kernel by its number of CPEs."""
     return lambda cpes: read_scratchpad_kernel(KERNELS / f"{name}.yaml", active_cpes=cpes)
 
 
