@@ -9,7 +9,7 @@ import pytest
 
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, bind_sizes, to_box
+from kernelcast.analytic.gpu.volumes.affine import Grid, bind_sizes, to_box
 from kernelcast.analytic.gpu.volumes.boxes import group_families
 from kernelcast.analytic.gpu.volumes.warps import cost_warps
 from kernelcast.expressions.accesses import AccessKind
@@ -37,27 +37,6 @@ def read_configs(name: str, array: tuple[int, ...], radius: int) -> list[dict[st
     ]
 
 
-def star_like(
-    config: dict[str, Any], array: tuple[int, ...], radius: int, alignment: int
-) -> tuple[Grid, dict[AccessKind, tuple[BoxAccess, ...]], tuple[tuple[int, int], ...]]:
-    """Make the stencil as the reference saw it: without guard; give the groups it sampled."""
-    rank = len(array)
-    local, fold, counts = config["block"], config["fold"], config["launch"]["grid"]
-    launch = make_star(
-        array=array, radius=radius, local_size=local[:rank], fold=tuple(fold), first=(0,) * rank,
-        interior=[a * b * c for a, b, c in zip(local, fold, counts, strict=True)][:rank],
-        is_rounded=False, alignment_bytes=alignment,
-    )  # fmt: skip
-    bound, grid = bind_sizes(launch), Grid.of(launch.ndrange)
-    boxes = [to_box(one, launch, bound, {}) for one in launch.accesses]
-    kinds = {
-        kind: group_families([one for one in boxes if one and one.access.kind is kind])[0]
-        for kind in (AccessKind.LOAD, AccessKind.STORE)
-    }
-    sampled = zip(config["launch"]["truncatedWaveSize"], grid.counts, strict=True)
-    return grid, kinds, tuple((0, min(pair)) for pair in sampled)
-
-
 @pytest.mark.parametrize(
     ("name", "array", "radius", "alignment"),
     [
@@ -71,11 +50,25 @@ def test_bank_cycles_and_requests_equal_the_reference(
     """Cycles of the banks and sectors per warp are the reference's, in its version's rule."""
     a100, configs = read_machine(find_machine("a100")), read_configs(name, array, radius)
     assert len(configs) > 20
+    rank = len(array)
     for config in configs:
-        grid, kinds, sampled = star_like(config, array, radius, alignment)
-        box = (sampled[0], sampled[1], sampled[2])
-        loads, stores = kinds[AccessKind.LOAD], kinds[AccessKind.STORE]
-        load, store = (cost_warps(one, box, grid, a100) for one in (loads, stores))
+        local, fold, counts = config["block"], config["fold"], config["launch"]["grid"]
+        # The stencil as the reference saw it, without guard, and the work-groups that it sampled.
+        launch = make_star(
+            array=array, radius=radius, local_size=local[:rank], fold=tuple(fold),
+            first=(0,) * rank,
+            interior=[a * b * c for a, b, c in zip(local, fold, counts, strict=True)][:rank],
+            is_rounded=False, alignment_bytes=alignment,
+        )  # fmt: skip
+        bound, grid = bind_sizes(launch), Grid.of(launch.ndrange)
+        sampled = zip(config["launch"]["truncatedWaveSize"], grid.counts, strict=True)
+        x, y, z = ((0, min(pair)) for pair in sampled)
+        boxes = [to_box(one, launch, bound, {}) for one in launch.accesses]
+        loads, stores = (
+            group_families([one for one in boxes if one and one.access.kind is kind])[0]
+            for kind in (AccessKind.LOAD, AccessKind.STORE)
+        )
+        load, store = (cost_warps(one, (x, y, z), grid, a100) for one in (loads, stores))
         items, basic = int(np.prod(config["block"])), config["basic"]
         warps = -(-items // 32)
         asked = 32 * load.sectors * len(loads) * warps
