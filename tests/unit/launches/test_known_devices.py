@@ -3,6 +3,7 @@
 import os
 import time
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -13,7 +14,6 @@ from kernelcast.launches.devices import (
     refuse_unknown_ids,
     remember_devices,
 )
-from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import UnknownDeviceError
 from kernelcast.sampling.runtimes import list_runtime_files
 from kernelcast.workers import WarmChildren
@@ -84,12 +84,7 @@ def test_another_runtime_may_bring_other_devices(
 
 def test_who_asks_a_device_next_does_without_the_drivers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A list that stands tells right ids and wrong ones; whoever wants to know it all asks anew."""
-    asked: list[str] = []
-
-    def tell(*_: object, **__: object) -> tuple[DeviceDescription, ...]:
-        asked.append("drivers")
-        return (DEVICE,)
-
+    tell = MagicMock(return_value=(DEVICE,))
     monkeypatch.setattr(devices, "run_isolated", tell)
     assert devices.list_descriptions() == [DEVICE]
     assert devices.choose_devices(["fake"], WarmChildren()) == [DEVICE]
@@ -97,6 +92,6 @@ def test_who_asks_a_device_next_does_without_the_drivers(monkeypatch: pytest.Mon
         refuse_unknown_ids(["no-such"])
     with pytest.raises(UnknownDeviceError, match="no-such"):
         devices.choose_devices(["no-such"], WarmChildren())
-    assert len(asked) == 1
+    assert tell.call_count == 1
     assert devices.choose_devices(["fake"]) == [DEVICE]
-    assert len(asked) == 2
+    assert tell.call_count == 2

@@ -1,5 +1,6 @@
 from collections import Counter
 from dataclasses import replace
+from unittest.mock import MagicMock
 
 import pytest
 from hypothesis import given, settings
@@ -224,10 +225,7 @@ def test_arguments_decide_what_is_executed(machine: str) -> None:
 
 def test_without_a_compiler_the_source_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The launch stays as it is, and says why."""
-
-    def refuse(*_: object) -> None:
-        raise MissingExtraError("no compiler was found")
-
+    refuse = MagicMock(side_effect=MissingExtraError("no compiler was found"))
     monkeypatch.setattr(estimating, "_compile", refuse)
     problem = make_problem(1000)
     launch = model_launch(problem)

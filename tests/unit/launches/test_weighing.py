@@ -300,13 +300,6 @@ COPY = """kernel void copy(global const float *a, global float *b) {
 WIDTH, DEPTH = 128, 800
 
 
-def make_stencil() -> Problem:
-    """Make a stencil whose first and last 40 rows do nothing."""
-    buffer = buffer_of("float32", WIDTH * DEPTH)
-    given = (buffer, buffer, number_of(WIDTH), number_of(DEPTH))
-    return write_problem(STENCIL, *given, items=(WIDTH, DEPTH), local=(32, 1))
-
-
 class GpuLaunch(SyntheticLaunch):
     """A launch on a GPU that holds 32 work-groups at once."""
 
@@ -324,7 +317,9 @@ class GpuLaunch(SyntheticLaunch):
 
 def test_borders_are_neither_sampled_nor_counted() -> None:
     """Estimates a stencil whose borders take no time, from warmed windows inside of them."""
-    problem = make_stencil()
+    buffer = buffer_of("float32", WIDTH * DEPTH)
+    given = (buffer, buffer, number_of(WIDTH), number_of(DEPTH))
+    problem = write_problem(STENCIL, *given, items=(WIDTH, DEPTH), local=(32, 1))
     active = find_active_groups(problem.kernel, problem.ndrange, problem.arguments)
     assert active == GroupBox(start=(0, 40), shape=(4, 720))
 

@@ -41,16 +41,6 @@ def test_uniform_stays_in_its_range(base: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "low", "high"),
-    [("int32", 300, None), ("uint8", -5, 10), ("int8", 0, 1000), ("int32", 0.2, 0.8)],
-)
-def test_refuses_ranges_without_numbers(base: str, low: float, high: float | None) -> None:
-    """Refuses a uniform range that holds no number of the type as bad input."""
-    with pytest.raises(InputError):
-        _describe(base, 4, Init.UNIFORM, low=low, high=high)
-
-
-@pytest.mark.parametrize(
     ("content", "message"),
     [
         (np.arange(8, dtype=np.int32), ""),
