@@ -24,18 +24,11 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.contention_meter import Waiting
 from kernelcast.sampling.plan import SamplingPlan
 from support import strategies
-from support.fakes import Disturbance, SyntheticLaunch
-
-LARGE = NDRange(global_size=(64 * 100_000,), local_size=(64,))
+from support.fakes import SyntheticLaunch
 
 
 def no_wait(_: float) -> None:
     """Let no time pass between moments."""
-
-
-def make_launch(noise: float = 0.0) -> SyntheticLaunch:
-    """Make a launch of 0.5 s with even work."""
-    return SyntheticLaunch(LARGE, lambda at: 5e-6, disturbance=Disturbance(noise=noise, seed=3))
 
 
 def test_small_launches_are_out_of_domain() -> None:
@@ -57,7 +50,8 @@ def test_moments_lie_apart() -> None:
         time.sleep(min(seconds, 0.02))
 
     settings = EstimateSettings(plan=SamplingPlan(moments=2))
-    sampled = sample_launch(make_launch(), "triad", settings, wait=wait)
+    launch = SyntheticLaunch(NDRange(global_size=(64 * 100_000,), local_size=(64,)), 5e-6)
+    sampled = sample_launch(launch, "triad", settings, wait=wait)
     assert len(sampled.runs) == 2
     assert len(waits) == 1
     assert 0 < waits[0] <= 0.1  # less what stages have taken: a busy machine is slow

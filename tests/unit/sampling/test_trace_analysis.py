@@ -19,18 +19,6 @@ from kernelcast.sampling.trace_analysis import (
 Times = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 
 
-def run_waves(durations: list[list[float]]) -> Times:
-    """Run waves one after the other, each when the longest of the one before has ended."""
-    starts, finishes, now = [], [], 0.0
-    for wave in durations:
-        starts += [now] * len(wave)
-        finishes += [now + duration for duration in wave]
-        now += max(wave)
-    return np.array(starts), np.array(finishes)
-
-
-UNITS_OF_16 = np.arange(96) % 16
-
 times_of_groups = st.lists(
     st.tuples(st.integers(0, 50), st.integers(0, 20)), min_size=1, max_size=30
 ).map(
@@ -57,7 +45,9 @@ def test_waves_and_staircases(
     waves: list[list[float]], units: int, expected: Staircase, p_sat: int
 ) -> None:
     """Tells how many work-groups run at once, and whether some numbers are favoured."""
-    starts, finishes = run_waves(waves)
+    durations = np.array(waves)  # each wave begins when the longest of the one before has ended
+    begins = np.concatenate([[0.0], np.cumsum(durations.max(axis=1))[:-1]])[:, np.newaxis]
+    starts, finishes = (begins + 0 * durations).ravel(), (begins + durations).ravel()
     found, ran_on = find_waves(starts, finishes), np.arange(len(starts)) % units
     assert find_concurrency(starts, finishes) == len(waves[0])
     assert np.bincount(found).tolist() == [len(one) for one in waves]
