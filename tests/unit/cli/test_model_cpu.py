@@ -1,5 +1,6 @@
 import json
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ ROOT = Path(__file__).resolve().parents[3]
 LOOPS = ROOT / "examples/loops"
 LONG_RANGE = LOOPS / "3d-long-range.c"
 CALIBRATED = ROOT / "benchmarks/results/calibration/intel-amd-epyc-c960.yaml"
+needs_compiler = pytest.mark.skipif(
+    find_spec("osaca") is None or find_compiler() is None, reason="no OSACA or no C compiler"
+)
 PAPER = ("-D", "M", "130", "-D", "N", "1015", "--machine", "ivy-bridge-ep", "--in-core", "52,54")
 
 
@@ -58,11 +62,9 @@ def test_problems_and_loops_have_their_own_options() -> None:
     assert "--device" in refuse(spmv, "--machine", CALIBRATED)
 
 
+@needs_compiler
 def test_the_core_comes_from_the_compiled_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiles the loop and asks OSACA, or says why not; asked for explicitly, it is an error."""
-    pytest.importorskip("osaca")
-    if find_compiler() is None:
-        pytest.skip("no C compiler is installed")
     words = (LOOPS / "triad.c", "-D", "N", "1000", "--machine", "ivy-bridge-ep")
     compiled, table = (
         read_json(*words, *more)["sizes"][0]  # type: ignore[index]
@@ -83,11 +85,9 @@ def test_the_core_comes_from_the_compiled_loop(monkeypatch: pytest.MonkeyPatch) 
     assert "install gcc or clang" in refuse(*words, "--core", "osaca")
 
 
+@needs_compiler
 def test_a_core_that_osaca_lacks_is_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """A calibrated Zen 5 answers from its own instructions; OSACA's Zen 4 answers when asked."""
-    pytest.importorskip("osaca")
-    if find_compiler() is None:
-        pytest.skip("no C compiler is installed")
     processor = Processor(name="AMD EPYC", generation="26 2")
     monkeypatch.setattr(cpu_loops, "read_processor", lambda: processor)
     monkeypatch.setattr(cpu_loops, "get_host_cpu_name", lambda: "znver5")
