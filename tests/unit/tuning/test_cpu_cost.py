@@ -60,15 +60,12 @@ def count_loaded(walks: Sequence[Walk], extents: Sequence[int], cache: tuple[int
     return count_moved(dict.fromkeys(walks, False), axes, LINE, *cache)[0]
 
 
-def test_conflicts_cost_what_capacity_would_not() -> None:
-    """A column read row by row is reused where its rows fall into different sets only."""
+def test_lines_that_a_cache_loads() -> None:
+    """A column read row by row is reused where its rows fall into different sets only; what stands
+    behind a loop is not executed by its iterations."""
     extents = 64, 16  # 64 rows, then the next of 16 floats in each
     assert count_loaded([walk(4096 + 64, 4)], extents, L1) == pytest.approx(64, rel=0.02)
     assert count_loaded([walk(4096, 4)], extents, L1) == pytest.approx(64 * 16)
-
-
-def test_axes_that_are_not_around_do_not_repeat() -> None:
-    """What stands behind a loop is not executed by its iterations."""
     walks = [walk(0, 64, inside=(False, True)), walk(64, 640_000)]
     assert count_loaded(walks, (10_000, 10_000), L1) == pytest.approx(1e8, rel=1e-3)
 
