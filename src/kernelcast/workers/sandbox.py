@@ -110,14 +110,9 @@ def confine(
         nodes = [node for device in _list_devices() for node in ([*device.glob("*")] or [device])]
         groups = {node.stat().st_gid for node in nodes} - {0}
         started = [
-            sys.executable,
-            "-I",
-            "-S",
-            "-c",
-            _DROP,
-            ",".join(map(str, (user, group, *sorted(groups)))),
-            *command,
-        ]
+            sys.executable, "-I", "-S", "-c", _DROP,
+            ",".join(map(str, (user, group, *sorted(groups)))), *command,
+        ]  # fmt: skip
     else:
         options += ["--unshare-user"]
     # What devices need to know of an environment; secrets and the user's places go.
@@ -134,13 +129,16 @@ def _bind(places: Iterable[tuple[Path, str]]) -> Iterator[str]:
     """Show files and folders; bubblewrap would make the folders above them for root alone."""
     made: set[Path] = {Path("/"), Path(_OWN)}
     bound: list[Path] = []
-    for outside, inside in places:
-        for folder in reversed(Path(inside).parents):
+    for outside, place in places:
+        inside = Path(place)
+        if inside == outside and any(inside.is_relative_to(one) for one in bound):
+            inside = outside.resolve()  # of a link in a folder that is seen, which leads there
+        for folder in reversed(inside.parents):
             if folder not in made and not any(folder.is_relative_to(one) for one in bound):
                 made.add(folder)
                 yield from ("--perms", "0755", "--dir", str(folder))
-        bound.append(Path(inside))
-        yield from ("--ro-bind-try", str(outside), inside)
+        bound.append(inside)
+        yield from ("--ro-bind-try", str(outside), str(inside))
 
 
 def _list_system(environment: Mapping[str, str]) -> Iterator[Path]:

@@ -53,12 +53,20 @@ def test_a_confined_process_sees_nothing_of_ours(secrets: tuple[str, ...]) -> No
 
 @works
 def test_what_is_hidden_is_hidden_in_folders_that_are_seen(
-    secrets: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    secrets: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """A database within the folders that Python needs is covered; what is allowed is seen."""
     store, folder = Path(secrets[0]), Path(secrets[0]).parent
     monkeypatch.setenv("LD_LIBRARY_PATH", str(folder))
     assert look(secrets, Confinement()) == secrets[:4]
+    target, link = tmp_path_factory.mktemp("target"), folder / "link"
+    target.chmod(0o755)
+    (target / "library").write_text("code")
+    link.symlink_to(target)
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{folder}:{link}")
+    assert look((f"{link}/library",), Confinement()) == (f"{link}/library",)
     assert look(secrets, Confinement(hidden=(store,))) == secrets[1:4]
     assert look(secrets, Confinement(hidden=(folder,))) == ()
     allowed = Confinement(readable=((store, "/tmp/it"),), hidden=(folder,))
