@@ -291,20 +291,16 @@ def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> 
     counts = OperationCounts(operations=dict(executed), memory={})
     ports, _ = time_core(counts, device, Execution(width=width), ())
     loaded_s = device.levels[0].load_s_per_byte * device.cores / width
-    core = {
-        "arithmetic": sum(ports.get(one, 0.0) for one in ("fp32", "fp64", "special", "int")),
-        "L1": sum(
-            nest.counts[one.access.block]
-            # Lanes that lie apart are loaded one by one.
-            * (
-                loaded_s
-                * max(4 * device.lanes, (width if one.lane_bytes else 1) * one.access.bytes)
-                if width == 1 or one.lane_bytes in (0, one.access.bytes, -one.access.bytes)
-                else GATHER_ADDS * device.add_s * max(1, one.access.bytes // 4)
-            )
-            for one in strided
-        ),
-    }
+    l1_s = 0.0
+    for access, lane_bytes, _ in strided:
+        size = access.bytes
+        if width == 1 or lane_bytes in (0, size, -size):
+            seconds = loaded_s * max(4 * device.lanes, (width if lane_bytes else 1) * size)
+        else:  # lanes that lie apart are loaded one by one
+            seconds = GATHER_ADDS * device.add_s * max(1, size // 4)
+        l1_s += nest.counts[access.block] * seconds
+    arithmetic_s = sum(ports.get(one, 0.0) for one in ("fp32", "fp64", "special", "int"))
+    core = {"arithmetic": arithmetic_s, "L1": l1_s}
     walks: dict[Walk, bool] = defaultdict(bool)  # and whether it stores
     for one in strided:
         if one.walk is not None:
