@@ -11,9 +11,9 @@ from kernelcast.calibration.calibration import SUITE, measure_benchmark
 from kernelcast.compiling import Target, assemble_ptx, compile_kernel, find_ptxas
 from kernelcast.records.device import DeviceKind, Trait
 from kernelcast.sampling import read_source
-from kernelcast.sampling.microbenchmarks import instructions
+from kernelcast.sampling.microbenchmarks import operations
 from kernelcast.sampling.microbenchmarks.bench import FEWEST_REPEATS, Bench, BenchmarkResult, Effort
-from kernelcast.sampling.microbenchmarks.loops import READ_CYCLES, count_cycles
+from kernelcast.sampling.microbenchmarks.operations import READ_CYCLES, count_cycles
 from kernelcast.sampling.session import DeviceSession
 
 pytestmark = pytest.mark.device
@@ -80,8 +80,8 @@ def _shorten(bench: Bench, changes: pytest.MonkeyPatch) -> None:
         for one in bench.host_caches
         if one.size_bytes and 4 * one.size_bytes.value <= _LARGEST_ARRAY_BYTES
     )
-    changes.setattr(instructions, "CHAINS", instructions.CHAINS[:2])
-    changes.setattr(instructions, "PEAK_SHAPES", instructions.PEAK_SHAPES[_PEAK_SHAPES])
+    changes.setattr(operations, "CHAINS", operations.CHAINS[:2])
+    changes.setattr(operations, "PEAK_SHAPES", operations.PEAK_SHAPES[_PEAK_SHAPES])
 
 
 def list_traits(value: object) -> Iterator[Trait[float]]:

@@ -34,11 +34,9 @@ from kernelcast.records.plain import pick
 from kernelcast.records.private_files import write_private
 from kernelcast.records.progress import Progress
 from kernelcast.sampling.discovery import choose_device, find_devices
-from kernelcast.sampling.microbenchmarks import caches, loops, streams
+from kernelcast.sampling.microbenchmarks import memories, operations
 from kernelcast.sampling.microbenchmarks.bench import Bench, BenchmarkResult
 from kernelcast.sampling.microbenchmarks.bench import Effort as Effort  # for callers
-from kernelcast.sampling.microbenchmarks.instructions import INSTRUCTIONS as KINDS
-from kernelcast.sampling.microbenchmarks.instructions import measure_instruction
 from kernelcast.sampling.session import open_session
 from kernelcast.workers import Task, run_isolated
 
@@ -48,21 +46,21 @@ SUITE: Mapping[str, tuple[str, Measure]] = {
     **{
         f"instructions-{kind.name}": (
             f"occupancy roofline, peak and latencies of {kind.name}",
-            partial(measure_instruction, kind=kind),
+            partial(operations.measure_instruction, kind=kind),
         )
-        for kind in KINDS
+        for kind in operations.INSTRUCTIONS
     },
-    "clock": ("clock, by instructions or by the device's cycles", loops.measure_clock),
-    "divergence": ("branches that neighbours do not share", loops.measure_divergence),
-    "atomics": ("atomic additions", loops.measure_atomics),
-    "barrier": ("barriers", loops.measure_barriers),
-    "dispatch": ("starting work-groups", loops.measure_dispatch),
-    "launch": ("launching kernels", loops.measure_launch),
-    "caches": ("cache sizes, latencies and bandwidths", caches.measure_caches),
-    "latency": ("local, constant and private memory", caches.measure_spaces),
-    "gathers": ("loads at unrelated addresses", loops.measure_gathers),
-    "bandwidth": ("global memory, loads and copies", streams.measure_bandwidth),
-    "transfers": ("between host and device", streams.measure_transfers),
+    "clock": ("clock, by instructions or by the device's cycles", operations.measure_clock),
+    "divergence": ("branches that neighbours do not share", operations.measure_divergence),
+    "atomics": ("atomic additions", operations.measure_atomics),
+    "barrier": ("barriers", operations.measure_barriers),
+    "dispatch": ("starting work-groups", operations.measure_dispatch),
+    "launch": ("launching kernels", operations.measure_launch),
+    "caches": ("cache sizes, latencies and bandwidths", memories.measure_caches),
+    "latency": ("local, constant and private memory", memories.measure_spaces),
+    "gathers": ("loads at unrelated addresses", operations.measure_gathers),
+    "bandwidth": ("global memory, loads and copies", memories.measure_bandwidth),
+    "transfers": ("between host and device", memories.measure_transfers),
 }
 """Titles of all microbenchmarks and what runs them, by their stable names, in their order."""
 # A number of a higher rank is kept when one of a lower rank arrives later.

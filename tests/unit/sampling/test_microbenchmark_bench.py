@@ -15,8 +15,6 @@ from kernelcast.sampling.microbenchmarks.bench import (
     Bench,
     Effort,
     check_result,
-    is_narrow,
-    read_spread,
     summarise,
 )
 from support.builders import make_description
@@ -91,8 +89,6 @@ def test_interval_is_that_of_the_paper() -> None:
     assert found.high == pytest.approx(1 + 1.96 * 0.03, abs=0.005)
     times[::10] *= 5
     assert summarise(times.tolist()).median == pytest.approx(1.0, abs=0.01)
-    assert is_narrow(times[1:10].tolist(), 0.05)
-    assert not is_narrow(times[:30].tolist(), 0.05)
     drifting = summarise([1.0] * 10, spread=0.03)
     assert (drifting.low, drifting.high) == pytest.approx((0.97, 1.03), abs=1e-3)
 
@@ -125,11 +121,3 @@ def test_rates_and_differences_carry_their_intervals() -> None:
     assert difference.high - difference.value > 10 * (noisy.high - noisy.median)
     with pytest.raises(MeasurementError, match="below the noise"):
         noisy.beyond(noisy, "barrier")
-
-
-def test_spread_of_planted_drift() -> None:
-    """A speed that drifts by 1.5 % beneath noise of 0.5 % gives a spread of twice that."""
-    rng = np.random.default_rng(5)
-    speeds = np.repeat(rng.normal(1.0, 0.015, 60), 20)
-    spread = read_spread((speeds * rng.normal(1.0, 0.005, len(speeds))).tolist())
-    assert spread == pytest.approx(1.96 * 0.015, rel=0.25)

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,19 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
-from kernelcast.records.errors import MeasurementError
 from kernelcast.records.machine import CacheFacts
-from kernelcast.sampling.microbenchmarks import caches
-from kernelcast.sampling.microbenchmarks.bench import Effort, read_host_caches, summarise
-from kernelcast.sampling.microbenchmarks.instructions import (
+from kernelcast.sampling.microbenchmarks.bench import (
+    BenchmarkResult,
+    Effort,
+    read_host_caches,
+    summarise,
+)
+from kernelcast.sampling.microbenchmarks.memories import match_caches
+from kernelcast.sampling.microbenchmarks.operations import (
     INSTRUCTIONS,
     Instruction,
     Shape,
-    find_ridge,
     make_row,
+    measure_clock,
+    measure_divergence,
     plan_roofline,
 )
-from kernelcast.sampling.microbenchmarks.loops import infer_width, judge_clock
 from support.builders import make_description
 
 
@@ -49,13 +55,6 @@ def test_gpu_points_run_from_one_warp_to_a_full_unit(
         assert (groups + 1) * local_bytes > 49152 - groups
 
 
-@given(st.integers(0, 6), st.floats(1e6, 1e12))
-def test_ridge_of_a_planted_roof(steps: int, peak: float) -> None:
-    """The ridge of a roof that rises in proportion is where it becomes flat."""
-    counts = [2**power for power in range(8)]
-    assert find_ridge(counts, [peak * min(1.0, one / 2**steps) for one in counts]) == 2**steps
-
-
 @pytest.mark.parametrize("kind", INSTRUCTIONS, ids=lambda kind: kind.name)
 def test_results_depend_on_start_and_iterations(kind: Instruction) -> None:
     """What numpy expects differs between work-items, and stays finite and bounded."""
@@ -67,29 +66,33 @@ def test_results_depend_on_start_and_iterations(kind: Instruction) -> None:
     assert len(set(few.tolist())) > 1
 
 
+def _make_bench(*times_s: float) -> Any:  # noqa: ANN401 - as much of a bench as is asked for
+    """Make a bench on which rows of 1000 iterations take such times, in turn."""
+    left = iter(times_s)
+    return SimpleNamespace(
+        is_cpu=True, units=1, description=make_description(),
+        measure_row=lambda *_: (summarise([next(left)]), 1000),
+    )  # fmt: skip
+
+
 @given(width=st.sampled_from([4, 8, 16, 32, 64]), noise=st.floats(0.97, 1.03))
 def test_width_of_planted_lock_step(width: int, noise: float) -> None:
     """Four branches cost lock-step devices up to four times as long; the curve gives the width."""
-    counts = [1, 2, 4, 8, 16, 32, 64]
-    rates = [noise / min(4, max(1, width / one)) for one in counts[:-1]] + [1.0]
-    assert infer_width(counts, rates) == width
-    with pytest.raises(MeasurementError, match="lock-step"):
-        infer_width([1, 2, 4], [1.0, 1.01, 1.02])
+    times = [min(4, max(1, width / 2**step)) / noise for step in range(6)]
+    measure_divergence(_make_bench(*times, 1.0), result := BenchmarkResult(name="divergence"))
+    assert result.warp_width is not None
+    assert result.warp_width.value == width
+    measure_divergence(_make_bench(*[1.0] * 7), result)
+    assert "lock-step" in result.not_obtained["warp_width"]
 
 
 def test_clock_is_reported_only_where_a_second_chain_bears_it_out() -> None:
     """Multiplications must take two thirds of their chain, or the clock is not known."""
-    assert judge_clock(summarise([2e-3]), 1e6, 2.02).value == pytest.approx(1e9)
-    with pytest.raises(MeasurementError, match="latencies"):
-        judge_clock(summarise([2e-3]), 1e6, 1.25)
-
-
-@given(length=st.integers(2, 300), seed=st.integers(0, 2**32 - 1))
-def test_drawn_order_is_one_cycle(length: int, seed: int) -> None:
-    """A drawn order is walked from element to element, and each before the first again."""
-    order, successors = caches.draw_cycle(length, np.random.default_rng(seed))
-    assert successors[order].tolist() == [*order[1:].tolist(), order[0]]
-    assert sorted(order.tolist()) == list(range(length))
+    measure_clock(_make_bench(64e-6, 129e-6), result := BenchmarkResult(name="clock"))
+    assert result.clock_hz is not None
+    assert result.clock_hz.value == pytest.approx(1e9)
+    measure_clock(_make_bench(64e-6, 80e-6), result)
+    assert "latencies" in result.not_obtained["clock_hz"]
 
 
 def test_host_caches(tmp_path: Path) -> None:
@@ -126,19 +129,19 @@ def test_measured_and_reported_caches_are_matched() -> None:
         told = Trait(value=size, source=TraitSource.REPORTED)
         return CacheFacts(name=name, size_bytes=told, reported_size_bytes=told)
 
-    (cache,), remarks = caches.match_caches([level(40_000)], [host("L1", 49152)])
+    (cache,), remarks = match_caches([level(40_000)], [host("L1", 49152)])
     assert cache.size_bytes is not None
     assert (cache.size_bytes.value, cache.size_bytes.source) == (40_000, TraitSource.MEASURED)
     assert "49152" in cache.size_bytes.origin
     assert cache.reported_size_bytes is not None
     assert cache.reported_size_bytes.value == 49152
     assert remarks == {}
-    _, remarks = caches.match_caches([level(2**23)], [host("L3", 2**25)])
+    _, remarks = match_caches([level(2**23)], [host("L3", 2**25)])
     assert "8388608" in remarks["caches/L3/agreement"]
-    (cache,), remarks = caches.match_caches([level(2**14)], [host("L3", 2**25)])
+    (cache,), remarks = match_caches([level(2**14)], [host("L3", 2**25)])
     assert cache == host("L3", 2**25)
     assert set(remarks) == {"caches/L3/latency_s", "caches/step at 16384 bytes"}
     levels = [level(2**14), level(2**22, "L2")]
-    assert caches.match_caches(levels, []) == (levels, {})
-    (cache,), _ = caches.match_caches(levels, [host("L2", 2**22)])
+    assert match_caches(levels, []) == (levels, {})
+    (cache,), _ = match_caches(levels, [host("L2", 2**22)])
     assert cache.latency_s == levels[1].latency_s

@@ -136,12 +136,6 @@ def summarise(times_s: Sequence[float], *, spread: float = 0.0) -> Measured:
     return Measured(median=median, low=low, high=high, minimum=float(np.min(values)))
 
 
-def is_narrow(times_s: Sequence[float], share: float) -> bool:
-    """Tell whether the 95 % interval of the mean (the paper has a run's) is so narrow."""
-    half = 1.96 * float(np.std(times_s, ddof=1)) / math.sqrt(len(times_s))
-    return half <= share * float(np.mean(times_s))
-
-
 def check_growth(counts: Sequence[int], times_s: Sequence[float]) -> None:
     """Raise unless time grows with the iterations: by at least half of what proportion would add,
     with at most 30 % of the longest time that stays."""
@@ -331,11 +325,21 @@ class Bench:
             is_slow = self._is_slow(max(before_s, after_s))
             (slow if is_slow else kept).append(seconds)
             before_s = self._wait_until_usual() if is_slow else after_s
-            if len(kept) >= FEWEST_REPEATS and is_narrow(kept, self.narrow):
-                break
+            if len(kept) >= FEWEST_REPEATS:
+                # The 95 % interval of the mean; the paper has a run's.
+                half_s = 1.96 * float(np.std(kept, ddof=1)) / math.sqrt(len(kept))
+                if half_s <= self.narrow * float(np.mean(kept)):
+                    break
         if len(kept) < FEWEST_REPEATS:  # slow all the time: that is how the device is now
             kept += slow
-        return summarise(kept, spread=read_spread(self._reference_s))
+        # How much the device's speed drifts: 1.96 standard deviations of the logarithms of medians
+        # of 20 runs, between 3 %, which a short series cannot show, and 5 %: other users are no
+        # drift.
+        spread, blocks = LEAST_SPREAD, len(self._reference_s) // 20
+        if blocks >= 5:
+            medians = np.median(np.reshape(self._reference_s[: blocks * 20], (blocks, 20)), axis=1)
+            spread = min(max(1.96 * float(np.std(np.log(medians), ddof=1)), spread), 0.05)
+        return summarise(kept, spread=spread)
 
     def measure_loop(
         self, run: Callable[[int], float], most: int = MOST_ITERATIONS
@@ -416,16 +420,6 @@ class Bench:
             time.sleep(0.05)
         self.patience_s = max(0.0, self.patience_s - elapsed_s)
         return self.time_reference()
-
-
-def read_spread(times_s: Sequence[float]) -> float:
-    """Read how much a device's speed drifts: 1.96 standard deviations of the logarithms of medians
-    of 20 runs, between 3 %, which a short series cannot show, and 5 %: other users are no drift."""
-    blocks = len(times_s) // 20
-    if blocks < 5:
-        return LEAST_SPREAD
-    medians = np.median(np.reshape(times_s[: blocks * 20], (blocks, 20)), axis=1)
-    return min(max(1.96 * float(np.std(np.log(medians), ddof=1)), LEAST_SPREAD), 0.05)
 
 
 def read_host_caches(folder: Path = _HOST_CACHES) -> tuple[CacheFacts, ...]:

@@ -17,29 +17,10 @@ Floats: TypeAlias = NDArray[np.float64]
 
 LEAST_SPREAD = 0.03
 """Timings repeat no better, and two calibrations minutes apart see clocks up to 6 % apart."""
-# Bends of a step with its sharpness, whether gradual or not: see `miss_share`.
+# Bends of a step with its sharpness, whether gradual or not: see `_Steps`.
 _SHARP = ((3.0, False), (5.0, False), (9.0, False), (17.0, False))
 _GRADUAL = ((3.0, True), (4.0, True), (6.0, True))
 _EQUATION_6 = ((1.0, False), (1.4, False), (2.0, False))
-
-
-class Step(NamedTuple):
-    """Where accesses begin to miss a cache, in bytes, and how sharply."""
-
-    capacity: float
-    sharpness: float = 1.0
-    is_gradual: bool = False
-
-
-def miss_share(sizes: Floats, steps: Sequence[Step]) -> Floats:
-    """Compute the share of a random walk's accesses that miss a cache, a column per step: by
-    equation 6 of the microbenchmarks paper for sharpness 1 (random replacement), n + 1 for n-way
-    LRU; gradual steps are logistic, of caches that are shared or whose pages fall by chance."""
-    capacities, sharpness, is_gradual = np.array(steps, dtype=np.float64).T
-    ratios = capacities / sizes[:, None]
-    sharp = np.clip(sharpness * (1.0 - ratios), 0.0, 1.0)
-    shares: Floats = np.where(is_gradual != 0, 1.0 / (1.0 + ratios**sharpness), sharp)
-    return shares
 
 
 def fit_levels(
@@ -59,7 +40,7 @@ def fit_levels(
     capacities = np.geomspace(sizes[0], sizes[-2], count).tolist()
 
     def fit(kinds: Sequence[tuple[float, bool]]) -> tuple[float, _Steps, _Fit]:
-        steps = _Steps(sizes, values, [Step(one, *kind) for one in capacities for kind in kinds])
+        steps = _Steps(sizes, values, [(one, *kind) for one in capacities for kind in kinds])
         best = min(steps.find_fits(), key=steps.score)
         return steps.score(best), steps, best
 
@@ -71,7 +52,11 @@ def fit_levels(
         # information criteria is strong evidence.
         plain, free = fit((*_EQUATION_6, *_SHARP)), fit((*_EQUATION_6, *_SHARP, *_GRADUAL))
         _, steps, best = free if free[0] < plain[0] - 10.0 else plain
-    errors = steps.estimate_errors(best)
+    # Relative errors of the plateaus, from noise and the points that lie on each.
+    noise = np.average(best.residuals**2, weights=best.weights**2)
+    on_levels = np.count_nonzero(steps.shares[:, list(best.chosen)] > 0.5, axis=1)
+    counts = np.bincount(on_levels, minlength=len(best.plateaus))
+    errors = np.sqrt(noise / np.maximum(counts, 1))
     latencies: list[Trait[float]] = []
     for value, half in zip(best.plateaus.tolist(), (1.96 * errors).tolist(), strict=True):
         # The half width of its logarithm's interval, at most a factor of 100.
@@ -82,7 +67,7 @@ def fit_levels(
     spacing = math.exp(float(np.median(np.diff(np.log(sizes)))) / 2)
     levels = []
     for number, (index, latency_s) in enumerate(zip(best.chosen, latencies, strict=False), 1):
-        size = steps.grid[index].capacity
+        size = float(steps.capacities[index])
         size_bytes = Trait(
             value=round(size),
             source=TraitSource.MEASURED,
@@ -120,13 +105,21 @@ class _Fit(NamedTuple):
 
 
 class _Steps:
-    """A curve and all steps that may explain it."""
+    """A curve and all steps that may explain it: where accesses begin to miss a cache, in bytes,
+    how sharply, and whether gradually."""
 
-    def __init__(self, sizes: Floats, values: Floats, grid: Sequence[Step]) -> None:
-        self.sizes, self.values, self.grid = sizes, values, grid
-        self._capacities = np.array([step.capacity for step in grid])
-        self._is_sharp = np.array([step.sharpness != 1.0 for step in grid])
-        self._shares = miss_share(sizes, grid)
+    def __init__(
+        self, sizes: Floats, values: Floats, grid: Sequence[tuple[float, float, bool]]
+    ) -> None:
+        self.sizes, self.values = sizes, values
+        self.capacities, sharpness, is_gradual = np.array(grid, dtype=np.float64).T
+        self._is_sharp = sharpness != 1.0
+        # The share of a random walk's accesses that miss, a column per step: by equation 6 of the
+        # microbenchmarks paper for sharpness 1 (random replacement), n + 1 for n-way LRU; gradual
+        # steps are logistic, of caches that are shared or whose pages fall by chance.
+        ratios = self.capacities / sizes[:, None]
+        sharp = np.clip(sharpness * (1.0 - ratios), 0.0, 1.0)
+        self.shares = np.where(is_gradual != 0, 1.0 / (1.0 + ratios**sharpness), sharp)
 
     @cached_property
     def _noise(self) -> float:
@@ -136,7 +129,7 @@ class _Steps:
 
     def fit(self, chosen: Iterable[int]) -> _Fit:
         """Fit base and rises with Huber's weights against outliers."""
-        chosen = tuple(sorted(chosen, key=lambda index: self._capacities[index]))
+        chosen = tuple(sorted(chosen, key=lambda index: self.capacities[index]))
         relative = self._columns(chosen) / self.values[:, None]
         weights = np.ones_like(self.values)
         for _ in range(6):
@@ -166,7 +159,7 @@ class _Steps:
             # No known cache is less than 1.5 times as slow as the next nearer one: smaller steps
             # are translation buffers, page colours and neighbours.
             is_high = np.all(fit.plateaus[1:] >= 1.5 * fit.plateaus[:-1])
-            risen = np.count_nonzero(self._shares[:, list(fit.chosen)] > 1 / 3, axis=0)
+            risen = np.count_nonzero(self.shares[:, list(fit.chosen)] > 1 / 3, axis=0)
             if not is_high or np.any(risen < 2):
                 break
             fits.append(fit)
@@ -178,29 +171,21 @@ class _Steps:
         huber = np.where(squares <= most, squares, 2 * np.sqrt(most * squares) - most)
         return float(np.sum(huber)) + 3 * len(fit.chosen) * math.log(len(squares))
 
-    def estimate_errors(self, fit: _Fit) -> Floats:
-        """Estimate relative errors of the plateaus from noise and the points that lie on each."""
-        noise = np.average(fit.residuals**2, weights=fit.weights**2)
-        levels = np.count_nonzero(self._shares[:, list(fit.chosen)] > 0.5, axis=1)
-        counts = np.bincount(levels, minlength=len(fit.plateaus))
-        errors: Floats = np.sqrt(noise / np.maximum(counts, 1))
-        return errors
-
     def _columns(self, chosen: Sequence[int]) -> Floats:
-        return np.column_stack([np.ones_like(self.sizes), self._shares[:, list(chosen)]])
+        return np.column_stack([np.ones_like(self.sizes), self.shares[:, list(chosen)]])
 
     def _find_best(self, weights: Floats, others: Sequence[int]) -> int | None:
         """Find the step that explains most beside the others, far enough from them."""
         scale = weights / self.values
         basis = np.linalg.qr(self._columns(others) * scale[:, None])[0]
         target = weights - basis @ (basis.T @ weights)
-        shares = self._shares * scale[:, None]
+        shares = self.shares * scale[:, None]
         shares -= basis @ (basis.T @ shares)
         squares = np.einsum("ij,ij->j", shares, shares)
         gains = np.maximum(target @ shares, 0.0) ** 2 / np.maximum(squares, 1e-9)
         gains[squares < 1e-9] = 0.0
         for index in others:  # no known cache is less than three times the next nearer one
-            distances = np.abs(np.log(self._capacities / self._capacities[index]))
+            distances = np.abs(np.log(self.capacities / self.capacities[index]))
             gains[distances < math.log(3.0)] = 0.0
         if not np.any(gains > 0):
             return None

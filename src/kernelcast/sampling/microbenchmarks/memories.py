@@ -1,13 +1,16 @@
-"""Memories by random walks and working sets: sizes, latencies and bandwidths of every level."""
+"""Memories: sizes, latencies and bandwidths of every level by random walks and working sets, of
+global memory by streams, and transfers between host and device."""
 
+import itertools
 import math
 import statistics
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.errors import MeasurementError
@@ -28,7 +31,7 @@ from kernelcast.sampling.opencl import cl, map_memory, unmap_memory
 
 STRIDE_BYTES = 64
 """Bytes from one element to the next: a line of most caches, so that each step is a new line."""
-LARGE_PAGE_BYTES = 2**21
+_LARGE_PAGE_BYTES = 2**21
 _UNROLLED = 64
 """Steps of a walk per iteration."""
 _FILLED = frozenset({"local", "private"})
@@ -39,26 +42,21 @@ def measure_caches(bench: Bench, result: BenchmarkResult) -> None:
     """Measure sizes, latencies and bandwidths of the caches, and the latency beyond them."""
     caches: list[CacheFacts] = []
     with result.attempting("caches"):
-        caches = _find_caches(bench, result)
+        # A walk through up to four times the last cache finds sizes and latencies.
+        known = bench.last_cache_bytes * (1 if bench.is_cpu else bench.effort.pick(1, 2, 4))
+        most, per_octave = min(4 * known, bench.most_bytes), bench.effort.pick(3, 4, 6)
+        levels, beyond_s = _walk(bench, result, "global", most, per_octave)
+        result.memories += (MemoryFacts(space="global", latency_s=beyond_s),)
+        caches, remarks = match_caches(levels, bench.host_caches)
+        result.not_obtained.update(remarks)
+        # The line that the driver reports, where nobody else did, is the last cache's.
+        line = int(bench.session.device.global_mem_cacheline_size)
+        if caches and caches[-1].line_bytes is None and line > 0:
+            reported = Trait(value=line, source=TraitSource.REPORTED, origin="driver")
+            caches[-1] = replace(caches[-1], line_bytes=reported)
     with result.attempting("caches/load_bytes_per_s"):
         caches = caches and _add_bandwidths(bench, result, caches)
     result.caches = tuple(caches)
-
-
-def _find_caches(bench: Bench, result: BenchmarkResult) -> list[CacheFacts]:
-    """Find sizes and latencies by a walk through up to four times the last cache."""
-    known = bench.last_cache_bytes * (1 if bench.is_cpu else bench.effort.pick(1, 2, 4))
-    most, per_octave = min(4 * known, bench.most_bytes), bench.effort.pick(3, 4, 6)
-    levels, beyond_s = _walk(bench, result, "global", most, per_octave)
-    result.memories += (MemoryFacts(space="global", latency_s=beyond_s),)
-    caches, remarks = match_caches(levels, bench.host_caches)
-    result.not_obtained.update(remarks)
-    # The line that the driver reports, where nobody else did, is the last cache's.
-    line = int(bench.session.device.global_mem_cacheline_size)
-    if caches and caches[-1].line_bytes is None and line > 0:
-        reported = Trait(value=line, source=TraitSource.REPORTED, origin="driver")
-        caches[-1] = replace(caches[-1], line_bytes=reported)
-    return caches
 
 
 def measure_spaces(bench: Bench, result: BenchmarkResult) -> None:
@@ -96,8 +94,7 @@ def _walk(
 
     def visit(index: int) -> None:
         walk.lay_out(sizes[index])
-        walk.warm(warm_s)
-        times = walk.time_runs(run_s)
+        times = walk.time_runs(run_s, warm_s)
         shortest[index] = min(shortest[index], *times)
         usual[index] = min(usual[index], statistics.median(times))
 
@@ -124,7 +121,13 @@ class Walk:
         self._space = space
         context, flags = bench.session.context, cl.mem_flags
         if bench.is_cpu:
-            content = allocate_large_pages(most_bytes)
+            # In large pages, which NumPy asks Linux for: in those of 4 KiB each step beyond some
+            # MiB misses translation buffers, and a cache of 1 MiB looks like 0.5 to 1.5.
+            whole_bytes = -(-most_bytes // _LARGE_PAGE_BYTES) * _LARGE_PAGE_BYTES
+            memory = np.empty(whole_bytes + _LARGE_PAGE_BYTES, dtype=np.uint8)
+            start = -memory.ctypes.data % _LARGE_PAGE_BYTES
+            content = memory[start : start + most_bytes]
+            content[:] = 0
             own = flags.READ_WRITE | flags.USE_HOST_PTR
             self._memory = cl.Buffer(context, own, hostbuf=content)
         else:
@@ -145,7 +148,10 @@ class Walk:
 
     def lay_out(self, size_bytes: int) -> None:
         length = max(2, size_bytes // STRIDE_BYTES)
-        self._order, successors = draw_cycle(length, self._generator)
+        # A random cycle; the paper's swaps may make short cycles.
+        self._order = self._generator.permutation(length).astype(np.uint32)
+        successors = np.empty_like(self._order)
+        successors[self._order] = np.roll(self._order, -1)
         self._position = 0
         queue, flags = self._bench.session.queue, cl.map_flags.WRITE_INVALIDATE_REGION
         # Mapped, because a runtime on the host then need not copy the memory.
@@ -169,15 +175,13 @@ class Walk:
             raise MeasurementError(msg)
         return seconds
 
-    def warm(self, budget_s: float) -> None:
+    def time_runs(self, run_s: float, warm_s: float) -> list[float]:
+        """Warm up, and measure seconds per step of four runs of about `run_s`, less the shortest of
+        as many short runs: filling local or private memory does not count."""
         left = -(-len(self._order) // _UNROLLED)
-        while left > 0 and budget_s > 0:
-            budget_s -= self.time_steps(min(left, 4096))
+        while left > 0 and warm_s > 0:
+            warm_s -= self.time_steps(min(left, 4096))
             left -= 4096
-
-    def time_runs(self, run_s: float) -> list[float]:
-        """Measure seconds per step of four runs of about `run_s`, less the shortest of as many
-        short runs: filling local or private memory does not count."""
         most = self.most_iterations
         iterations = self._bench.choose_length(self.time_steps, run_s, most=most)
         times = [self.time_steps(iterations) for _ in range(4)]
@@ -189,27 +193,6 @@ class Walk:
             msg = f"{iterations} steps take {min(times):.3g} s, {few} {filling_s:.3g} s"
             raise MeasurementError(msg)
         return [(seconds - filling_s) / ((iterations - few) * _UNROLLED) for seconds in times]
-
-
-def draw_cycle(
-    length: int, generator: np.random.Generator
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-    """Draw a random cycle's order and successors; the paper's swaps may make short cycles."""
-    order = generator.permutation(length).astype(np.uint32)
-    successors = np.empty_like(order)
-    successors[order] = np.roll(order, -1)
-    return order, successors
-
-
-def allocate_large_pages(size_bytes: int) -> npt.NDArray[np.uint8]:
-    """Allocate zeroed memory in large pages, which NumPy asks Linux for: in those of 4 KiB each
-    step beyond some MiB misses translation buffers, and a cache of 1 MiB looks like 0.5 to 1.5."""
-    whole_bytes = -(-size_bytes // LARGE_PAGE_BYTES) * LARGE_PAGE_BYTES
-    memory = np.empty(whole_bytes + LARGE_PAGE_BYTES, dtype=np.uint8)
-    start = -memory.ctypes.data % LARGE_PAGE_BYTES
-    content = memory[start : start + size_bytes]
-    content[:] = 0
-    return content
 
 
 def match_caches(
@@ -366,3 +349,160 @@ def _add_bandwidths(
             copy = measure("working_sets/copy", size, is_copy=True)
         caches[place] = replace(cache, load_bytes_per_s=load, copy_bytes_per_s=copy)
     return caches
+
+
+TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "uint2", 16: "uint4", 32: "uint8", 64: "uint16"}
+"""By the bytes of an element: 1 to 16 as in the paper, 32 and 64 as clpeak has them."""
+# First element of a work-item, and the step to its next. Neighbours to neighbours, a step of the
+# global size apart: coalesced, as in the paper; a step of the local size apart: a work-group stays
+# together; one after the other: a CPU's prefetcher likes it where work-items are not vectorised.
+ORDERS = {
+    "global": ("get_global_id(0)", "get_global_size(0)"),
+    "group": (
+        "get_group_id(0) * get_local_size(0) * LOADS_OF + get_local_id(0)", "get_local_size(0)",
+    ),
+    "item": ("get_global_id(0) * LOADS_OF", "1"),
+}  # fmt: skip
+
+
+class Stream(NamedTuple):
+    """A row: a kernel that reads, or copies, a large array once."""
+
+    element_bytes: int
+    order: str
+    is_copy: bool = False
+    loop: str = "unrolled"
+    """Whether the count is an argument (dynamic), known to the compiler (constant), or there is no
+    loop."""
+    loads: int = 32
+
+    @property
+    def label(self) -> str:
+        verb = "copy" if self.is_copy else "load"
+        return f"{verb} {self.element_bytes} B, order {self.order}, {self.loop} x{self.loads}"
+
+
+class StreamMemory:
+    def __init__(self, bench: Bench, size_bytes: int) -> None:
+        self._bench = bench
+        self._content = np.frombuffer(np.random.default_rng(6).bytes(size_bytes), dtype=np.uint8)
+        self._array = bench.buffer(self._content)
+        self._found = bench.buffer(size_bytes)
+
+    def prepare(self, stream: Stream) -> tuple[Callable[[], float], int]:
+        """Build and check a stream; give what runs it once, and the bytes that this moves."""
+        bench, found = self._bench, self._found
+        first, following = ORDERS[stream.order]
+        move = "found[at] = array[at];" if stream.is_copy else "sum += array[at];"
+        moves = f"{move} at += step; "
+        in_loop = f"for (int i = 0; i < LOADS_OF; ++i) {{ {moves}}}"
+        macros: dict[str, object] = {
+            "TYPE": TYPES[stream.element_bytes],
+            "LOADS_OF": "count" if stream.loop == "dynamic" else stream.loads,
+            "FIRST": first,
+            "NEXT": following,
+            "MOVES": moves * stream.loads if stream.loop == "unrolled" else in_loop,
+            "SUM": add_lanes("sum", stream.element_bytes // 4),
+        }
+        kernel = bench.build("stream", macros | ({"COPIES": 1} if stream.is_copy else {}))
+        local_size = min(256, bench.description.max_work_group_size)
+        items = self._content.nbytes // (stream.element_bytes * stream.loads)
+        items -= items % local_size
+        if items == 0:
+            raise MeasurementError(f"{self._content.nbytes} bytes are too few for {stream.label}")
+
+        def run(key: int = 0) -> float:
+            launch = Launch(items, local_size)
+            return bench.time(kernel, launch, self._array, found, stream.loads, key)
+
+        lane = np.dtype(f"u{min(stream.element_bytes, 4)}")
+        read_bytes = items * stream.loads * stream.element_bytes
+        written_bytes = read_bytes if stream.is_copy else items * stream.element_bytes
+        zero = np.zeros(1, dtype=np.uint8)
+        cl.enqueue_fill_buffer(bench.session.queue, found, zero, 0, written_bytes)
+        run(1)
+        written: Array = bench.read(found, lane, written_bytes // lane.itemsize)
+        wanted: Array = self._content[:read_bytes].view(lane)
+        # Sums wrap around, as the kernel's do.
+        sums = (np.sum(one, dtype=lane) for one in (written, wanted))
+        if not (np.array_equal(written, wanted) if stream.is_copy else len(set(sums)) == 1):
+            raise MeasurementError(f"{stream.label} computes wrongly: its time means nothing")
+        return run, read_bytes * (2 if stream.is_copy else 1)
+
+    def measure_best(
+        self, result: BenchmarkResult, streams: Sequence[Stream]
+    ) -> tuple[Trait[float], Stream]:
+        """Measure the stream that a trial shows to be fastest; what computes wrongly is noted."""
+        trials = []
+        reasons = {}
+        for stream in streams:
+            try:
+                run, moved = self.prepare(stream)
+                trials.append((min(run() for _ in range(3)) / moved, run, moved, stream))
+            except MeasurementError as error:
+                reasons[f"bandwidth/{stream.label}"] = f"{stream.label}: {error}"
+        if not trials:
+            raise MeasurementError("; ".join(reasons.values()))
+        result.not_obtained.update(reasons)
+        _, run, moved, stream = min(trials, key=lambda trial: trial[0])
+        return self._bench.measure(run).as_rate(moved, stream.label), stream
+
+
+def measure_bandwidth(bench: Bench, result: BenchmarkResult) -> None:
+    facts = MemoryFacts(space="global")
+    with result.attempting("memories/global/load_bytes_per_s"):
+        # Arrays of four times the last cache, so that it can hold little of them.
+        wanted = max(4 * bench.last_cache_bytes, 2**27)
+        memory = StreamMemory(bench, min(wanted, bench.most_bytes))
+        loads: dict[int, Trait[float]] = {}
+        order = ""
+        for size in TYPES:
+            with result.attempting(f"memories/global/load_bytes_per_s/{size}"):
+                streams = [Stream(size, one) for one in ORDERS]
+                loads[size], best = memory.measure_best(result, streams)
+                order = best.order if size == 4 else order
+        facts = replace(facts, load_bytes_per_s=loads)
+        # The paper's figure 6.
+        counts = bench.effort.pick((4, 32), (1, 4, 16, 64), (1, 2, 4, 8, 16, 32, 64, 128))
+        for loop in ("dynamic", "constant", "unrolled") if order else ():
+            name, axes = f"bandwidth/{loop}", ("loads per work-item", "bytes per second")
+            with result.attempting(name):
+                rates = []
+                for count in counts:
+                    run, moved = memory.prepare(stream := Stream(4, order, loop=loop, loads=count))
+                    rates.append(bench.measure(run).as_rate(moved, stream.label))
+                result.draw(name, axes, counts, rates)
+        with result.attempting("memories/global/copy_bytes_per_s"):
+            sizes = bench.effort.pick((16, 64), (4, 16, 64), (4, 16, 64))
+            copies = [Stream(*one, is_copy=True) for one in itertools.product(sizes, ORDERS)]
+            rate, _ = memory.measure_best(result, copies)
+            facts = replace(facts, copy_bytes_per_s=rate)
+    result.memories += (facts,)
+
+
+def measure_transfers(bench: Bench, result: BenchmarkResult) -> None:
+    most = min(2**26, bench.most_bytes)
+    content = np.frombuffer(np.random.default_rng(12).bytes(most), dtype=np.uint8)
+    buffer, back = bench.buffer(most), np.zeros(most, dtype=np.uint8)
+    queue = bench.session.queue
+    per_step = bench.effort.pick(16, 4, 2)
+    grown = (4 * per_step**step for step in range(24))
+    sizes = [*(size for size in grown if size < most), most]
+
+    def time_copy(size: int, is_read: bool) -> float:
+        sides = (back[:size], buffer) if is_read else (buffer, content[:size])
+        start_s = time.perf_counter()
+        cl.enqueue_copy(queue, *sides)
+        return time.perf_counter() - start_s
+
+    for is_read, direction in enumerate(("to_device", "from_device")):
+        name = f"transfer_{direction}"
+        with result.attempting(f"costs/{name}_s"):
+            times = [bench.measure(partial(time_copy, size, bool(is_read))) for size in sizes]
+            if is_read:
+                check_result(back, content)
+            # Latency of the least size, bandwidth of the largest.
+            result.costs[f"{name}_s"] = times[0].as_trait(name)
+            result.costs[f"{name}_bytes_per_s"] = times[-1].as_rate(most, name)
+            traits = [one.as_trait(name) for one in times]
+            result.draw(f"transfers/{direction}", ("bytes", "seconds"), sizes, traits)
