@@ -49,7 +49,7 @@ from kernelcast.records.plain import to_plain
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
-from kernelcast.sampling.machine_state import read_gpu_clock
+from kernelcast.sampling.machine_state import read_processor_times, read_state_since
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.sampling.windows import box_near, position_of, spread_positions
@@ -143,7 +143,8 @@ class Run:
         return cl.Buffer(self.session.context, cl.mem_flags.READ_WRITE, size=size)
 
     def read_clock(self) -> float | None:
-        return read_gpu_clock(self.session.description.name)
+        name = self.session.description.name
+        return read_state_since(read_processor_times(), gpu=name).clock_hz
 
 
 def order_kernels() -> list[str]:
@@ -266,7 +267,7 @@ def _time_windows(
             behind = position_of(warm, counts) + warm.work_group_count
             box = box_near(behind, multiple * unit, counts)
             for is_warmed in (False, True):
-                run.session.probe.touch([(run.other_data, run.other_data.size)], 32)
+                run.session.touch([(run.other_data, run.other_data.size)], 32)
                 *_, seconds = launch.time_boxes([warm, box] if is_warmed else [box])
                 rows.append(
                     (round_, place, multiple, int(is_warmed), box.work_group_count, float(seconds))

@@ -22,12 +22,11 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun
-from kernelcast.sampling.buffer_pool import BufferPool
 from kernelcast.sampling.contents import make_array
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.problems import ProblemArguments, prepared_problem
-from kernelcast.sampling.scratch import ScratchArguments
+from kernelcast.sampling.scratch import BufferPool, ScratchArguments
 from kernelcast.sampling.session import DeviceSession
 from support.device_queues import put, read
 

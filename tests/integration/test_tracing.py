@@ -16,6 +16,7 @@ from kernelcast.records.work_group_trace import StepTimes, Timeline, TraceMethod
 from kernelcast.sampling.problems import ProblemArguments
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.tracing import TracingLaunch, list_clocks
+from kernelcast.sampling.windows import box_near
 from support.device_queues import read
 
 pytestmark = pytest.mark.device
@@ -114,7 +115,7 @@ def test_the_traced_kernel_computes_the_same(
     before = read(session.queue, arguments[0], like)
     accesses = [Access.READ_WRITE, None]
     with TracingLaunch(session, problem.kernel, problem.ndrange, arguments, accesses) as launch:
-        box = launch.first_box(work_groups)
+        box = box_near(0, work_groups, launch.ndrange.group_counts)
         marked, reason = launch.build_marked(make_tracing_kernel(problem.kernel), box)
         if marked is None:
             pytest.skip(reason)

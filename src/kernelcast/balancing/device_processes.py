@@ -27,7 +27,7 @@ from kernelcast.workers.task import Task
 from kernelcast.workers.wire import NotDecodableError, prepare
 
 if TYPE_CHECKING:
-    from kernelcast.sampling.partial_launch import Content, PartialLaunch
+    from kernelcast.sampling.problems import Content, PartialLaunch
     from kernelcast.sampling.session import DeviceSession
 
 _MODULE = "kernelcast.balancing.device_processes"
@@ -174,7 +174,7 @@ def open_device(order: tuple[DevicePlace, int], _: Reporter) -> Reply:
     start_s = time.monotonic()
     place, memory = order
     bind_to_cores(place.cores)
-    from kernelcast.sampling.partial_launch import open_place
+    from kernelcast.sampling.problems import open_place
 
     session = open_place(place.device_id, place.compute_units)
     _opened.append(OpenDevice(session, SharedMemory(memory)))
@@ -198,7 +198,7 @@ def answer(command: Command, _: Reporter) -> Reply:
         one.launch = None
     if not isinstance(command, Prepare):
         return Reply(start_s=start_s, end_s=time.monotonic())
-    from kernelcast.sampling.partial_launch import PartialLaunch
+    from kernelcast.sampling.problems import PartialLaunch
 
     one.memory.map(command.memory_bytes)
     contents: list[Content] = [

@@ -125,7 +125,7 @@ def copy_launch(
     """Copy what buffers of pyopencl hold; the last result copies some of them back."""
     from kernelcast.launches.live import Launch, describe_live
     from kernelcast.launches.source_check import list_parameters
-    from kernelcast.sampling.user_arguments import copy_to_host, list_arguments
+    from kernelcast.sampling.user_objects import copy_to_host, list_arguments
 
     if isinstance(kernel, Launch):
         problem = describe_live(kernel).problem

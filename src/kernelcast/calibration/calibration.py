@@ -185,13 +185,9 @@ def run_benchmark(task: tuple[str, str, Effort], report: Callable[[str], None]) 
     report("opening the device")
     session = open_session(*choose_device(device_id, find_devices()))
     report("measuring")
-    with session.lock:
-        return measure_benchmark(Bench(session, effort), name)
-
-
-def measure_benchmark(bench: Bench, name: str) -> BenchmarkResult:
     result = BenchmarkResult(name=name)
-    SUITE[name][1](bench, result)
+    with session.lock:
+        SUITE[name][1](Bench(session, effort), result)
     return result
 
 

@@ -139,11 +139,11 @@ def ask_drivers(_: None, report: Reporter) -> tuple[DeviceDescription, ...]:
 
 def check_device(device_id: str, report: Reporter) -> TimerCheck:
     """Build and run a kernel on one device."""
-    from kernelcast.sampling.device_check import try_device
     from kernelcast.sampling.discovery import choose_device, find_devices
+    from kernelcast.sampling.session import open_session
 
     report("trial kernel")
-    return try_device(*choose_device(device_id, find_devices())).timer
+    return open_session(*choose_device(device_id, find_devices())).trial.timer
 
 
 def recall_devices() -> list[DeviceDescription] | None:

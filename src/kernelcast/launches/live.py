@@ -32,20 +32,18 @@ from kernelcast.sampling.launch_limits import check_launch, choose_local_size
 from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_count, infer_access
-from kernelcast.sampling.user_arguments import (
-    find_overlaps,
-    find_place,
-    list_arguments,
-    take_argument,
-)
 from kernelcast.sampling.user_objects import (
+    ArgumentPlace,
     UserKernel,
     UserProgram,
     UserQueue,
     check_objects,
+    find_overlaps,
+    list_arguments,
     name_kernel,
     read_kernel,
     session_of,
+    take_argument,
 )
 
 
@@ -151,7 +149,7 @@ class _LiveKernel:
             session.ask_limits(self.built.kernel, kernel)
         decisive = find_decisive(kernel)
         self.places = [
-            find_place(one, is_decisive=number in decisive)
+            ArgumentPlace(one, is_decisive=number in decisive)
             for number, one in enumerate(tell_sizes(kernel, self.built.parameters))
         ]
 

@@ -16,14 +16,14 @@ from kernelcast.records.problem import Problem
 from kernelcast.records.work_group_trace import Staircase, Timeline, TraceMethod, WorkGroupTrace
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.session import DeviceSession, open_session
-from kernelcast.sampling.trace_analysis import (
+from kernelcast.sampling.tracing import (
+    TracingLaunch,
     find_concurrency,
     find_p_sat,
     find_run_length,
     find_staircase,
     find_steps,
 )
-from kernelcast.sampling.tracing import TracingLaunch, run_trace
 from kernelcast.workers import Task
 
 _TRACE = Task(entry="kernelcast.launches.tracing:trace_problem", returns=WorkGroupTrace)
@@ -66,12 +66,8 @@ def trace_in_session(
     except InputError as error:
         traced = str(error)
     with prepared_launch(session, problem, TracingLaunch, seed=settings.seed) as launch:
-        outcome, reason = run_trace(
-            launch,
-            traced,
-            method=settings.method,
-            work_groups=settings.work_groups,
-            report=report,
+        outcome, reason = launch.run_trace(
+            traced, method=settings.method, work_groups=settings.work_groups, report=report
         )
         probe_concurrency = launch.saturation.concurrency
     units = launch.device.compute_units

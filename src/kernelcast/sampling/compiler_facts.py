@@ -43,37 +43,29 @@ def read_compiler_statistics(session: DeviceSession, kernel: Kernel) -> dict[str
         # Registers do not depend on the local size: one more build per kernel is enough.
         known = session.build_logs
         if kernel.digest not in known:
-            source = make_unique(kernel.source, secrets.token_hex(8))
-            options = (*kernel.build_options, "-cl-nv-verbose")
-            program = build_program(session.context, session.device, source, options)
-            known[kernel.digest] = parse_build_log(
-                read_build_log(program, session.device), kernel.name
-            )
+            from kernelcast.compiling.facts import read_ptxas_log  # only NVIDIA's devices need it
+
+            # Of what its cache has NVIDIA's driver gives no log: an empty kernel has a new name. It
+            # stands at the end, so that lines keep their numbers, after two line ends, as a source
+            # may end in a comment or in a backslash.
+            unique = f"kernel void kc_unique_{secrets.token_hex(8)}(void) {{}}\n"
+            program = build_program(
+                session.context, session.device, f"{kernel.source}\n\n{unique}",
+                (*kernel.build_options, "-cl-nv-verbose"),
+            )  # fmt: skip
+            log = read_build_log(program, session.device)
+            found = read_ptxas_log(log).get(kernel.name)
+            known[kernel.digest] = {} if found is None else {
+                "registers_per_work_item": found.registers,
+                "stack_frame_bytes_per_work_item": found.stack_bytes,
+                "spill_store_bytes_per_work_item": found.spill_store_bytes,
+                "spill_load_bytes_per_work_item": found.spill_load_bytes,
+            }  # fmt: skip
         return known[kernel.digest]
     if _AMD_DRIVER in extensions:
         binary = read_binary(session.whole_kernel(kernel).program, session.device)
         return parse_code_object(binary, kernel.name)
     return {}
-
-
-def make_unique(source: str, token: str) -> str:
-    """Add an empty kernel of a new name: of what its cache has NVIDIA's driver gives no log."""
-    # at the end, so that lines keep their numbers; after two line ends, as a source may end in a
-    # comment or in a backslash
-    return f"{source}\n\nkernel void kc_unique_{token}(void) {{}}\n"
-
-
-def parse_build_log(build_log: str, kernel_name: str) -> dict[str, int]:
-    """Find what the log of NVIDIA's compiler (``-cl-nv-verbose``) says about one kernel, if any."""
-    from kernelcast.compiling.facts import read_ptxas_log  # only NVIDIA's devices need it
-
-    found = read_ptxas_log(build_log).get(kernel_name)
-    return {} if found is None else {
-        "registers_per_work_item": found.registers,
-        "stack_frame_bytes_per_work_item": found.stack_bytes,
-        "spill_store_bytes_per_work_item": found.spill_store_bytes,
-        "spill_load_bytes_per_work_item": found.spill_load_bytes,
-    }  # fmt: skip
 
 
 _NOTE = re.compile(rb"\x07\x00\x00\x00(?P<bytes>....)\x20\x00\x00\x00AMDGPU\x00\x00", re.DOTALL)
@@ -217,7 +209,7 @@ def _ask_driver(session: DeviceSession, compiled: cl.Kernel) -> dict[str, Trait[
     facts = _take_facts(found, TraitSource.REPORTED)
     local = ask(compiled, info.LOCAL_MEM_SIZE)
     if local is not None:
-        true = session.probe.read_local_memory(compiled, session.device)
+        true = session.read_local_memory(compiled)
         source = TraitSource.REPORTED if true == local else TraitSource.COMPUTED
         facts["local_bytes_per_work_group"] = Trait(value=true, source=source)
     return facts

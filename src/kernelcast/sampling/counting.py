@@ -116,16 +116,23 @@ def read_log(ndrange: NDRange, counted: Sequence[CountedBox]) -> RecordedAddress
     work_items: list[int] = []
     for box in counted:
         groups, items = place_work_items(ndrange, box.box)
-        for total, numbers in zip(
-            (work_groups, work_items), np.unique(groups, return_counts=True), strict=True
-        ):
-            total += numbers.tolist()
+        present, sizes = np.unique(groups, return_counts=True)
+        work_groups += present.tolist()
+        work_items += sizes.tolist()
         used = np.minimum(box.counts[-1], box.log.shape[1])
         rows = np.repeat(np.arange(used.size), used)
         # Rows of the log are long and few: to copy their beginnings beats any index.
         log = np.concatenate([own[:count] for own, count in zip(box.log, used, strict=True)])
         sites, addresses = log.astype(np.int64).T
-        found = sites, groups[rows], items[rows], _count_repetitions(rows, sites), addresses
+        # How often the work-item had executed the site before; NumPy sorts short integers by their
+        # digits, which is many times faster.
+        is_short = int(sites.max(initial=0)) <= np.iinfo(np.uint16).max
+        order = np.argsort(sites.astype(np.uint16) if is_short else sites, kind="stable")
+        pairs = np.stack([rows[order], sites[order]])
+        starts = np.flatnonzero(np.append(True, (np.diff(pairs) != 0).any(axis=0))[: rows.size])
+        numbers = np.empty(rows.size, dtype=np.int64)
+        numbers[order] = np.arange(rows.size) - np.repeat(starts, np.diff(starts, append=rows.size))
+        found = sites, groups[rows], items[rows], numbers, addresses
         for column, part in zip(columns, found, strict=True):
             column.append(part)
     sites, groups, local_ids, sequences, offsets = map(np.concatenate, columns)
@@ -133,15 +140,3 @@ def read_log(ndrange: NDRange, counted: Sequence[CountedBox]) -> RecordedAddress
         work_groups=tuple(work_groups), work_items=tuple(work_items), sites=sites, groups=groups,
         local_ids=local_ids, sequences=sequences, offsets_bytes=offsets,
     )  # fmt: skip
-
-
-def _count_repetitions(rows: _Integers, sites: _Integers) -> _Integers:
-    """Count how often the work-item had executed the site before; `rows` ascend."""
-    # NumPy sorts short integers by their digits, which is many times faster.
-    is_short = int(sites.max(initial=0)) <= np.iinfo(np.uint16).max
-    order = np.argsort(sites.astype(np.uint16) if is_short else sites, kind="stable")
-    pairs = np.stack([rows[order], sites[order]])
-    starts = np.flatnonzero(np.append(True, (np.diff(pairs) != 0).any(axis=0))[: rows.size])
-    numbers = np.empty(rows.size, dtype=np.int64)
-    numbers[order] = np.arange(rows.size) - np.repeat(starts, np.diff(starts, append=rows.size))
-    return numbers

@@ -9,23 +9,20 @@ machines get faster and slower.
 
 import json
 import math
-import mmap
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from kernelcast.records.device import DeviceDescription, DeviceKind, TimerCheck
-from kernelcast.records.errors import BrokenDeviceError, KernelcastError
+from kernelcast.records.errors import BrokenDeviceError
 from kernelcast.records.private_files import write_private
 from kernelcast.sampling import read_source
-from kernelcast.sampling.building import build_program
 from kernelcast.sampling.contention_meter import count_others, read_waiting
 from kernelcast.sampling.cores import read_work
 from kernelcast.sampling.opencl import cl
@@ -45,8 +42,6 @@ _LONGEST_SETTLING_S, _LONGEST_WAKING_S, _WAKING_STEP_S = 0.03, 0.5, 0.06
 _MOST_GROUPS, _DEALT_TRIES, _DEALT_ALONE = 1022, 40, 3
 _FORMAT = "kernelcast device trial 4"
 _STANDS_S = 3600.0
-# Of a kernel that tells how much local memory a driver reports; places that a work-item reads.
-_DECLARED_BYTES, _PLACES_EACH = 1024, 64
 TRIAL_SOURCE = read_source("device_trial.cl")
 """What every device is tried with. One kernel works, writes its work-items' numbers after no steps,
 and reads memory: PoCL takes 50 ms to make one ready."""
@@ -110,22 +105,6 @@ def recall_trial(
     return found
 
 
-def try_device(
-    description: DeviceDescription,
-    device: cl.Device,
-    *,
-    context: cl.Context | None = None,
-    build: Callable[[], cl.Program] | None = None,
-) -> DeviceTrial:
-    """Build `TRIAL_SOURCE`, run it for some milliseconds, check its result and its timer."""
-    try:
-        context = context or cl.Context([device])
-        program = build() if build else build_program(context, device, TRIAL_SOURCE, ())
-        return _try(description, context, device, program)
-    except (cl.Error, KernelcastError) as error:
-        raise BrokenDeviceError(f"{description.id}: {error}") from error
-
-
 class TrialTimes(NamedTuple):
     """One launch by events, by the host's clock, and in processor time of this process."""
 
@@ -137,6 +116,10 @@ class TrialTimes(NamedTuple):
         """Give what each of the processors worked, the clock's time where that is not known:
         threads that wake late lengthen a launch of tenths of a millisecond by half (PoCL)."""
         return self.worked_s / cores if cores else self.host_s
+
+
+def event_seconds(event: cl.Event) -> float:
+    return float(event.profile.end - event.profile.start) * 1e-9
 
 
 def prepare_trial(
@@ -158,7 +141,7 @@ def prepare_trial(
             return run(steps)
         worked_s = sum(seconds - before.get(one, 0.0) for one, seconds in after.items())
         try:
-            event_s = float(event.profile.end - event.profile.start) * 1e-9
+            event_s = event_seconds(event)
         except cl.Error:  # profiling is refused or not available: the timer does not agree
             event_s = 0.0
         return TrialTimes(event_s, host_s, worked_s)
@@ -194,14 +177,12 @@ def find_settled(run: Callable[[], float], kind: DeviceKind) -> float:
     return best_s
 
 
-def _try(
-    description: DeviceDescription, context: cl.Context, device: cl.Device, program: cl.Program
+def try_device(
+    description: DeviceDescription, queue: cl.CommandQueue, program: cl.Program
 ) -> DeviceTrial:
-    queue = cl.CommandQueue(
-        context, device, properties=cl.command_queue_properties.PROFILING_ENABLE
-    )
+    """Run a program of `TRIAL_SOURCE` for some milliseconds, check its result and its timer."""
     out = np.empty(_WORK_ITEMS, dtype=np.float32)
-    buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size=out.nbytes)
+    buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=out.nbytes)
     run = prepare_trial(queue, program, buffer)
 
     steps = 64
@@ -279,52 +260,3 @@ def _is_dealt(queue: cl.CommandQueue, program: cl.Program, steps: int, cores: in
         if alone == _DEALT_ALONE:
             return True
     return None
-
-
-class Probe:
-    """What else the trial's kernels tell of a device, and do on it."""
-
-    def __init__(self, queue: cl.CommandQueue, program: Callable[[], cl.Program]) -> None:
-        self._queue, self._program = queue, program
-
-    @cached_property
-    def _kernel(self) -> cl.Kernel:
-        return cl.Kernel(self._program(), "kc_trial")
-
-    def read_local_memory(self, kernel: cl.Kernel, device: cl.Device) -> int:
-        """Ask how much local memory a work-group of a kernel takes, in bytes; rusticl reports twice
-        what is declared, as a kernel that declares 1 KiB tells."""
-        info = cl.kernel_work_group_info.LOCAL_MEM_SIZE
-        own = cl.Kernel(self._program(), "kc_local_memory")
-        reported: list[int] = [
-            one.get_work_group_info(info, device)  # type: ignore[misc]  # pyopencl says object
-            for one in (own, kernel)
-        ]
-        return reported[1] // max(1, reported[0] // _DECLARED_BYTES)
-
-    def writes_host_memory(self) -> bool:
-        """Tell whether kernels write to the host's memory itself where a buffer is made of it;
-        runtimes may keep a copy until the host maps it, or refuse."""
-        page = mmap.mmap(-1, mmap.PAGESIZE)
-        marks = np.frombuffer(page, dtype=np.float32)
-        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
-        try:
-            buffer = cl.Buffer(self._queue.context, flags, hostbuf=marks)
-            set_trial(self._kernel, buffer, 0)
-            cl.enqueue_nd_range_kernel(self._queue, self._kernel, marks.shape, (TRIAL_LOCAL_SIZE,))
-            self._queue.finish()
-        except cl.Error:
-            return False
-        found = bool(np.array_equal(marks, np.arange(len(marks))))
-        buffer.release()
-        return found
-
-    def touch(self, buffers: Iterable[tuple[cl.Buffer, int]], step_bytes: int) -> None:
-        """Read a byte of the first bytes of buffers every so many, on all threads."""
-        for buffer, size_bytes in buffers:
-            places = -(-size_bytes // step_bytes)
-            set_trial(self._kernel, buffer, 0, apart=step_bytes, places=places, each=_PLACES_EACH)
-            items = -(-places // _PLACES_EACH)
-            size = -(-items // TRIAL_LOCAL_SIZE) * TRIAL_LOCAL_SIZE
-            cl.enqueue_nd_range_kernel(self._queue, self._kernel, (size,), (TRIAL_LOCAL_SIZE,))
-        self._queue.finish()

@@ -119,18 +119,15 @@ def _identity(device: cl.Device) -> str:
     parts = [device.platform.name, device.platform.vendor, _name_fully(device), device.vendor]
     if device.type & cl.device_type.CPU:
         parts.append(read_processor().generation)
-    for one in _list_ancestors(device)[:-1]:
+    for one in list_ancestors(device)[:-1]:
         how = [int(number) for number in cast("list[int]", one.partition_type)]
         # Equal parts by number are one device, whichever it is; others share caches or have names.
         parts.append(f"{one.max_compute_units} {'' if set(how[:1]) <= _BY_NUMBER else how}")
     return "\0".join(parts)
 
 
-def is_sub_device(device: cl.Device) -> bool:
-    return len(_list_ancestors(device)) > 1
-
-
-def _list_ancestors(device: cl.Device) -> list[cl.Device]:
+def list_ancestors(device: cl.Device) -> list[cl.Device]:
+    """List a sub-device with the devices that it is a part of, or a device alone."""
     found = [device]
     while (parent := _query(found[-1], "parent_device", default=None)) is not None:
         found.append(cast("cl.Device", parent))
@@ -139,7 +136,7 @@ def _list_ancestors(device: cl.Device) -> list[cl.Device]:
 
 def _name_part(device: cl.Device) -> str:
     """Say how many compute units of a device a sub-device has; nothing of a whole device."""
-    root = _list_ancestors(device)[-1]
+    root = list_ancestors(device)[-1]
     return "" if root is device else f"{device.max_compute_units} of {root.max_compute_units}"
 
 

@@ -221,7 +221,7 @@ class OpenCLLaunch:
         if self._session.works_in_host_memory:
             buffers = self._scratch.whole_buffers
             if sum(size for _, size in buffers) <= _MOST_CACHED_BYTES:
-                self._session.probe.touch(buffers, 64)
+                self._session.touch(buffers, 64)
 
     def _refresh(self) -> None:
         self._scratch.refresh()

@@ -53,9 +53,22 @@ def read_processor_times() -> ProcessorTimes:
 def read_state_since(before: ProcessorTimes, gpu: str = "") -> MachineState:
     """Read the machine's state, with the clock of a GPU of that name, and what others have done."""
     now = read_processor_times()
-    state = read_machine_state()
+    clocks_khz = _read_numbers([_CLOCKS / "scaling_cur_freq"])
+    clock_hz = clocks_khz[0] * 1e3 if clocks_khz else None
     if gpu:
-        state = replace(state, clock_hz=read_gpu_clock(gpu))
+        clock_hz = None
+        library, handle = _find_gpu(gpu)
+        if handle is not None:
+            with suppress(library.NVMLError):  # behind a launch the launch's
+                clock_hz = library.nvmlDeviceGetClockInfo(handle, library.NVML_CLOCK_SM) * 1e6
+    sensors = [*_THERMAL.glob("thermal_zone*/temp"), *_HARDWARE_MONITORS.glob("hwmon*/temp*_input")]
+    temperatures = _read_numbers(sensors)
+    state = MachineState(
+        load=read_load(),
+        governor=_read(_CLOCKS / "scaling_governor") or None,
+        temperature_celsius=max(temperatures) / 1e3 if temperatures else None,
+        clock_hz=clock_hz,
+    )
     elapsed_s = now.at_s - before.at_s
     if before.busy_s is None or now.busy_s is None or elapsed_s <= 0:
         return state
@@ -66,29 +79,6 @@ def read_state_since(before: ProcessorTimes, gpu: str = "") -> MachineState:
         others_busy=max(others_s, 0.0) / elapsed_s,
         stolen=max(stolen_s, 0.0) / elapsed_s,
     )
-
-
-def read_machine_state() -> MachineState:
-    clocks_khz = _read_numbers([_CLOCKS / "scaling_cur_freq"])
-    sensors = [*_THERMAL.glob("thermal_zone*/temp"), *_HARDWARE_MONITORS.glob("hwmon*/temp*_input")]
-    temperatures = _read_numbers(sensors)
-    return MachineState(
-        load=read_load(),
-        governor=_read(_CLOCKS / "scaling_governor") or None,
-        temperature_celsius=max(temperatures) / 1e3 if temperatures else None,
-        clock_hz=clocks_khz[0] * 1e3 if clocks_khz else None,
-    )
-
-
-def read_gpu_clock(name: str) -> float | None:
-    """Read a GPU's clock now, in Hz, by nvidia-ml-py; behind a launch the launch's."""
-    library, gpu = _find_gpu(name)
-    if gpu is None:
-        return None
-    try:
-        return float(library.nvmlDeviceGetClockInfo(gpu, library.NVML_CLOCK_SM)) * 1e6
-    except library.NVMLError:
-        return None
 
 
 @cache

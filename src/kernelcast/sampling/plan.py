@@ -38,8 +38,3 @@ class SamplingPlan:
         if not all(0 <= one < 1 for one in self.places):
             msg = f"places {self.places}: give shares of the work-groups, from 0 to below 1"
             raise InputError(msg)
-
-    @property
-    def is_known_uneven(self) -> bool:
-        """Whether one place cannot stand for the others, however alike a few of them are."""
-        return bool(self.places) and not self.is_known_even

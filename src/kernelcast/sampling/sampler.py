@@ -264,7 +264,9 @@ class Sampler:
         beside = [position_of(seen[one].box, counts) for one in np.flatnonzero(heavy)]
         again = self._run_at(beside, size) if 0 < len(beside) <= len(seen) / 2 else []
         is_heavy = bool((rates_of(again) > _STICKS_OUT * median(rates)).any())
-        self._is_even = is_even(rates) and not is_heavy and not self._plan.is_known_uneven
+        # Where the plan names places, one cannot stand for the others, however alike a few are.
+        is_uneven = bool(self._plan.places) and not self._plan.is_known_even
+        self._is_even = is_even(rates) and not is_heavy and not is_uneven
         # Slabs tell more; and neighbours of heavy places would count these twice.
         self._discard([*seen, *again] if self._is_even else again)
 

@@ -1,25 +1,31 @@
 """One device with its context, queue and built programs, used by one measurement at a time."""
 
 import math
+import mmap
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+import numpy as np
 from cachetools import LRUCache, cachedmethod
 
 from kernelcast.records.arguments import Parameter
 from kernelcast.records.device import CompilerFacts, DeviceDescription, DeviceKind, SaturationPoint
-from kernelcast.records.errors import CompileError, KernelNotFoundError
+from kernelcast.records.errors import (
+    BrokenDeviceError,
+    CompileError,
+    KernelcastError,
+    KernelNotFoundError,
+)
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.samples import LaunchTime
-from kernelcast.sampling.buffer_pool import BufferPool
 from kernelcast.sampling.building import (
     BuiltKernel,
     BuiltProgram,
@@ -30,18 +36,21 @@ from kernelcast.sampling.building import (
 from kernelcast.sampling.cores import TURNS, CoreTurns, read_work
 from kernelcast.sampling.device_check import (
     SETTLING,
+    TRIAL_LOCAL_SIZE,
     TRIAL_SOURCE,
     DeviceTrial,
-    Probe,
     TrialTimes,
+    event_seconds,
     prepare_trial,
     recall_trial,
+    set_trial,
     settle,
     try_device,
 )
-from kernelcast.sampling.discovery import is_sub_device
+from kernelcast.sampling.discovery import list_ancestors
 from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.prelude import HIDDEN_ARGUMENTS, add_prelude, needs_prelude, pass_sizes
+from kernelcast.sampling.scratch import BufferPool
 
 Enqueue: TypeAlias = Callable[[], cl.Event]
 
@@ -71,7 +80,7 @@ class LaunchTimer:
         host_s = time.perf_counter() - start_s
         if not self.uses_event_timer:
             return host_s
-        event_s = _event_seconds(event)
+        event_s = event_seconds(event)
         beside_s = host_s - event_s
         # A launch that waits for a processor works on none meanwhile. Who compiles waits too: for
         # a linker, and for the disk that keeps what was compiled: PoCL does so (60 ms and more) for
@@ -89,7 +98,7 @@ class LaunchTimer:
             self.queue.finish()
             events = [enqueue() for enqueue in enqueues]
             self.queue.finish()
-            return [_event_seconds(event) for event in events]
+            return [event_seconds(event) for event in events]
         if self.cores is None:
             return [self.by_clock(enqueue) for enqueue in enqueues]
         found: list[float] = []
@@ -140,41 +149,35 @@ def find_workers(run: Callable[[], object], cores: int) -> tuple[int, ...]:
 
 @contextmanager
 def kept_apart(threads: Sequence[int]) -> Iterator[None]:
-    """Keep threads of `find_workers` on a processor each, for those that slept wake on one."""
-    with ExitStack() as kept:
-        for index, thread in enumerate(threads):
-            with suppress(OSError):  # it has ended
-                kept.enter_context(_kept_on(thread or threading.get_native_id(), index))
-        yield
-
-
-@contextmanager
-def _kept_on(thread: int, index: int) -> Iterator[None]:
-    """Keep a thread on one of the processors that it may use; who comes second changes nothing."""
-    with _kept_lock:
-        allowed, times = _kept.get(thread) or (os.sched_getaffinity(thread), 0)
-        if not times:
-            processors = sorted(allowed)
-            os.sched_setaffinity(thread, {processors[index % len(processors)]})
-        _kept[thread] = allowed, times + 1
+    """Keep threads of `find_workers` on a processor each, for those that slept wake on one; who
+    comes second changes nothing."""
+    kept: list[int] = []
+    for index, number in enumerate(threads):
+        thread = number or threading.get_native_id()
+        with _kept_lock, suppress(OSError):  # it has ended
+            allowed, times = _kept.get(thread) or (os.sched_getaffinity(thread), 0)
+            if not times:
+                processors = sorted(allowed)
+                os.sched_setaffinity(thread, {processors[index % len(processors)]})
+            _kept[thread] = allowed, times + 1
+            kept.append(thread)
     try:
         yield
     finally:
-        with _kept_lock:
-            allowed, times = _kept.pop(thread)
-            if times > 1:
-                _kept[thread] = allowed, times - 1
-            else:
-                with suppress(OSError):  # it has ended
-                    os.sched_setaffinity(thread, allowed)
-
-
-def _event_seconds(event: cl.Event) -> float:
-    return float(event.profile.end - event.profile.start) * 1e-9
+        for thread in kept:
+            with _kept_lock:
+                allowed, times = _kept.pop(thread)
+                if times > 1:
+                    _kept[thread] = allowed, times - 1
+                else:
+                    with suppress(OSError):  # it has ended
+                        os.sched_setaffinity(thread, allowed)
 
 
 _KERNELS_KEPT = 64
 _WHOLE = "as it is"
+# Of the trial's kernels: places that a work-item reads, and what one declares of local memory.
+_PLACES_EACH, _DECLARED_BYTES = 64, 1024
 
 
 class DeviceSession:
@@ -221,19 +224,17 @@ class DeviceSession:
         return BufferPool(self.context, self.queue, self.description)
 
     @cached_property
-    def probe(self) -> Probe:
-        return Probe(self.queue, lambda: self.program(TRIAL_SOURCE, ()))
-
-    @cached_property
     def trial(self) -> DeviceTrial:
         """What launches of a trivial kernel tell; run at the first call."""
-        return recall_trial(
-            self.description, self._folder,
-            lambda: try_device(
-                self.description, self.device, context=self.context,
-                build=lambda: self.program(TRIAL_SOURCE, ()),
-            ),
-        )  # fmt: skip
+
+        def find() -> DeviceTrial:
+            try:
+                program = self.program(TRIAL_SOURCE, ())
+                return try_device(self.description, self.queue, program)
+            except (cl.Error, KernelcastError) as error:
+                raise BrokenDeviceError(f"{self.description.id}: {error}") from error
+
+        return recall_trial(self.description, self._folder, find)
 
     @cached_property
     def run_trial(self) -> Callable[[int], TrialTimes]:
@@ -259,7 +260,7 @@ class DeviceSession:
 
     def _look_for_workers(self, timer: LaunchTimer) -> None:
         # Any of the whole device's threads may work for a part of it, another at each launch.
-        if timer.cores is not None and not timer.workers and not is_sub_device(self.device):
+        if timer.cores is not None and not timer.workers and len(list_ancestors(self.device)) == 1:
             timer.workers = find_workers(lambda: self.run_trial(self.trial.steps), timer.cores)
             self._looked_s = time.perf_counter()
 
@@ -270,8 +271,51 @@ class DeviceSession:
 
     @cached_property
     def works_in_host_memory(self) -> bool:
-        """Whether kernels read and write the host's arrays where these lie; tried once."""
-        return self.description.kind is DeviceKind.CPU and self.probe.writes_host_memory()
+        """Whether kernels read and write the host's arrays where these lie, tried once: runtimes
+        may keep a copy until the host maps it, or refuse."""
+        if self.description.kind is not DeviceKind.CPU:
+            return False
+        page = mmap.mmap(-1, mmap.PAGESIZE)
+        marks = np.frombuffer(page, dtype=np.float32)
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+        try:
+            buffer = cl.Buffer(self.context, flags, hostbuf=marks)
+            set_trial(self._trial_kernel, buffer, 0)
+            sizes = marks.shape, (TRIAL_LOCAL_SIZE,)
+            cl.enqueue_nd_range_kernel(self.queue, self._trial_kernel, *sizes)
+            self.queue.finish()
+        except cl.Error:
+            return False
+        is_written = bool(np.array_equal(marks, np.arange(len(marks))))
+        buffer.release()
+        return is_written
+
+    @cached_property
+    def _trial_kernel(self) -> cl.Kernel:
+        return cl.Kernel(self.program(TRIAL_SOURCE, ()), "kc_trial")
+
+    def touch(self, buffers: Iterable[tuple[cl.Buffer, int]], step_bytes: int) -> None:
+        """Read a byte of the first bytes of buffers every so many, on all threads."""
+        for buffer, size_bytes in buffers:
+            places = -(-size_bytes // step_bytes)
+            set_trial(
+                self._trial_kernel, buffer, 0, apart=step_bytes, places=places, each=_PLACES_EACH
+            )
+            items = -(-places // _PLACES_EACH)
+            sizes = (-(-items // TRIAL_LOCAL_SIZE) * TRIAL_LOCAL_SIZE,), (TRIAL_LOCAL_SIZE,)
+            cl.enqueue_nd_range_kernel(self.queue, self._trial_kernel, *sizes)
+        self.queue.finish()
+
+    def read_local_memory(self, kernel: cl.Kernel) -> int:
+        """Ask how much local memory a work-group of a kernel takes, in bytes; rusticl reports twice
+        what is declared, as a kernel that declares 1 KiB tells."""
+        info = cl.kernel_work_group_info.LOCAL_MEM_SIZE
+        own = cl.Kernel(self.program(TRIAL_SOURCE, ()), "kc_local_memory")
+        reported: list[int] = [
+            one.get_work_group_info(info, self.device)  # type: ignore[misc]  # pyopencl says object
+            for one in (own, kernel)
+        ]
+        return reported[1] // max(1, reported[0] // _DECLARED_BYTES)
 
     def settle(self) -> None:
         """Keep the device busy until it runs at its usual rate, unless it just was."""
@@ -321,7 +365,7 @@ class DeviceSession:
         """Give the local size that a kernel requires, or zeros, and its local memory's bytes."""
         info = cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
         required = cast("list[int]", compiled.get_work_group_info(info, self.device))
-        return tuple(required), self.probe.read_local_memory(compiled, self.device)
+        return tuple(required), self.read_local_memory(compiled)
 
     def window_kernel(self, kernel: Kernel, ndrange: NDRange) -> BuiltKernel:
         """Build, or find built, the kernel that runs boxes of `ndrange`: the unchanged one where it

@@ -28,11 +28,9 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.sampling import cuda
 from kernelcast.sampling.cuda import adapt_ptx, choose_local_size
-from kernelcast.sampling.device_check import try_device
 from kernelcast.sampling.discovery import find_devices
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.partial_launch import PartialLaunch
-from kernelcast.sampling.problems import run_whole
+from kernelcast.sampling.problems import PartialLaunch, run_whole
 from kernelcast.sampling.session import DeviceSession, open_session
 from support import cuda_driver
 from support.problems import buffer_of, number_of, write_problem
@@ -228,7 +226,7 @@ def test_an_error_of_a_running_kernel_is_the_devices() -> None:
         with pytest.raises(KernelRunError, match=r"stray could not be run.*ILLEGAL_ADDRESS"):
             run_whole(session, problem, seed=0)
         with pytest.raises(BrokenDeviceError, match="ILLEGAL_ADDRESS"):
-            try_device(description, device)
+            open_session(description, device)
 
 
 @pytest.mark.device

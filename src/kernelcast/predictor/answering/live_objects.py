@@ -23,8 +23,13 @@ from kernelcast.records.problem import Problem
 from kernelcast.sampling.contention_meter import runs_besides
 from kernelcast.sampling.discovery import describe_device
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.sampling.user_arguments import find_place, list_arguments, take_argument
-from kernelcast.sampling.user_objects import check_objects, read_kernel
+from kernelcast.sampling.user_objects import (
+    ArgumentPlace,
+    check_objects,
+    list_arguments,
+    read_kernel,
+    take_argument,
+)
 
 _WAITING = "waiting for the device; it is busy with other launches"
 
@@ -78,7 +83,9 @@ def sketch_live(launch: Launch) -> tuple[Problem, DeviceDescription]:
         raise InputError(f"kernel {kernel.name}: its parameters are not known by its source")
     session = DeviceSession(describe_device(device), launch.queue.context, device)
     arguments = [
-        find_place(parameter, is_decisive=False).describe(session, take_argument(parameter, value))
+        ArgumentPlace(parameter, is_decisive=False).describe(
+            session, take_argument(parameter, value)
+        )
         for parameter, value in zip(tell_sizes(kernel, parameters), given, strict=True)
     ]
     # Their contents would be read by the device.

@@ -282,7 +282,7 @@ def measure_instruction(bench: Bench, result: BenchmarkResult, *, kind: Instruct
 
 
 _A, _B = np.uint32(1664525), np.uint32(1013904223)
-_ADD, _MULTIPLY = "x = (x + a) ^ b;", "x = (x * a) ^ b;"
+_ADD_STEP, _MULTIPLY_STEP = "x = (x + a) ^ b;", "x = (x * a) ^ b;"
 _FACTORS = (1664525, 22695477, 1103515245, 214013)
 """What each branch multiplies with, so that branches cannot be merged."""
 READ_CYCLES = {
@@ -320,8 +320,8 @@ def measure_clock(bench: Bench, result: BenchmarkResult) -> None:
                 raise MeasurementError(msg)
             result.clock_hz = count_cycles(bench, statement)
             return
-        adding = _make_chain(_ADD * 32, 32, lambda x: (x + _A) ^ _B)
-        multiplying = _make_chain(_MULTIPLY * 32, 32, lambda x: (x * _A) ^ _B)
+        adding = _make_chain(_ADD_STEP * 32, 32, lambda x: (x + _A) ^ _B)
+        multiplying = _make_chain(_MULTIPLY_STEP * 32, 32, lambda x: (x * _A) ^ _B)
         added, added_count = bench.measure_row(adding, Launch(1, 1))
         multiplied, multiplied_count = bench.measure_row(multiplying, Launch(1, 1))
         ratio = (multiplied.minimum / multiplied_count) / (added.minimum / added_count)
@@ -414,9 +414,10 @@ def measure_barriers(bench: Bench, result: BenchmarkResult) -> None:
     slow, since it vectorises across work-items between barriers only."""
     usual = 64
     costs: dict[int, Trait[float]] = {}
-    fenced = f"{_ADD} barrier(CLK_LOCAL_MEM_FENCE);"
+    fenced = f"{_ADD_STEP} barrier(CLK_LOCAL_MEM_FENCE);"
     rows = [
-        _make_chain(steps, 8, lambda x: (x + _A) ^ _B) for steps in (fenced * 8, _ADD * 7 + fenced)
+        _make_chain(steps, 8, lambda x: (x + _A) ^ _B)
+        for steps in (fenced * 8, _ADD_STEP * 7 + fenced)
     ]
     for size in bench.effort.pick((usual,), *((1, 4, 16, usual, 256),) * 2):
         launch = Launch(8 * size * bench.units, size)
