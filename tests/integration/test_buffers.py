@@ -194,7 +194,7 @@ def test_reading_all_pages_changes_nothing(session: DeviceSession, size: int) ->
     """Of a buffer that ends within a page, or within a work-item's share of the pages."""
     content = np.random.default_rng(size).integers(0, 256, size, dtype=np.uint8)
     buffer = put(session.queue, content)
-    session.probe.touch([(buffer, size)], mmap.PAGESIZE)
+    session.touch([(buffer, size)], mmap.PAGESIZE)
     assert (read(session.queue, buffer, content) == content).all()
 
 

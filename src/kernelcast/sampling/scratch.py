@@ -171,11 +171,12 @@ class _Pages:
             wanted[max(low, 0) // _PAGE_BYTES : max(-(-high // _PAGE_BYTES), 0)] = True
         missing = wanted & ~self._ready
         self._ready |= missing
-        return self.list_parts(missing)
+        return self._list(missing)
 
-    def list_parts(self, pages: npt.NDArray[np.bool_] | None = None) -> list[Part]:
-        """List the parts that pages make up; those that are ready where none are given."""
-        pages = self._ready if pages is None else pages
+    def list_all(self) -> list[Part]:
+        return self._list(self._ready)
+
+    def _list(self, pages: npt.NDArray[np.bool_]) -> list[Part]:
         edges = np.flatnonzero(np.diff(pages, prepend=False, append=False)) * _PAGE_BYTES
         ends = np.minimum(edges, self._size_bytes).reshape(-1, 2)
         return [(low, high) for low, high in ends.tolist()]
@@ -239,7 +240,7 @@ class WrittenArguments:
 
     def refresh(self) -> None:
         """Give what the kernel may have changed, and may read, its true content again."""
-        self._load({key: self._ready[key].list_parts() for key in self._noticed})
+        self._load({key: self._ready[key].list_all() for key in self._noticed})
 
     def release(self) -> None:
         self._queue.finish()

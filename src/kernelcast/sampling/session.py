@@ -226,15 +226,10 @@ class DeviceSession:
     @cached_property
     def trial(self) -> DeviceTrial:
         """What launches of a trivial kernel tell; run at the first call."""
-
-        def find() -> DeviceTrial:
-            try:
-                program = self.program(TRIAL_SOURCE, ())
-                return try_device(self.description, self.queue, program)
-            except (cl.Error, KernelcastError) as error:
-                raise BrokenDeviceError(f"{self.description.id}: {error}") from error
-
-        return recall_trial(self.description, self._folder, find)
+        return recall_trial(
+            self.description, self._folder,
+            lambda: try_device(self.description, self.queue, self.program(TRIAL_SOURCE, ())),
+        )  # fmt: skip
 
     @cached_property
     def run_trial(self) -> Callable[[int], TrialTimes]:
@@ -421,6 +416,9 @@ def open_session(
     context: cl.Context | None = None,
 ) -> DeviceSession:
     """Open a device, in a context of its own unless one is given, after a trial of its timer."""
-    session = DeviceSession(description, context or cl.Context([device]), device, folder=folder)
-    assert session.trial  # or the device does not work
+    try:
+        session = DeviceSession(description, context or cl.Context([device]), device, folder=folder)
+        assert session.trial  # or the device does not work
+    except (cl.Error, KernelcastError) as error:
+        raise BrokenDeviceError(f"{description.id}: {error}") from error
     return session
