@@ -9,7 +9,7 @@ from kernelcast.collection.settings import CollectionSettings
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.measuring import run_estimate
-from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
+from kernelcast.predictor.answering.processes import EstimateOutcome, EstimateTask
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
 from kernelcast.records.problem import Problem, identify_launch
 from kernelcast.sampling.session import DeviceSession

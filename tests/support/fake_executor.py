@@ -15,13 +15,13 @@ from kernelcast.models.regression import FIGURES
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.predictor.answering.memory import Answer
 from kernelcast.predictor.answering.policy import Policy
-from kernelcast.predictor.answering.processes import ReportProgress
-from kernelcast.predictor.answering.tasks import (
+from kernelcast.predictor.answering.processes import (
     EstimateOutcome,
     EstimateTask,
     LaunchRow,
     ModelOutcome,
     ModelTask,
+    ReportProgress,
     read_moments,
 )
 from kernelcast.predictor.predictor import Predictor, PredictorOptions

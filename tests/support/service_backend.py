@@ -19,12 +19,13 @@ from starlette.routing import BaseRoute
 
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.predictor.answering.memory import Answer
-from kernelcast.predictor.answering.processes import Executor, ReportProgress
-from kernelcast.predictor.answering.tasks import (
+from kernelcast.predictor.answering.processes import (
     EstimateOutcome,
     EstimateTask,
+    Executor,
     ModelOutcome,
     ModelTask,
+    ReportProgress,
 )
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError

@@ -43,7 +43,7 @@ from kernelcast.predictor.answering.launch_history import (
 from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRequest
 from kernelcast.predictor.answering.memory import Answer, KnownLaunch, Memory, SamplesStore
 from kernelcast.predictor.answering.policy import BUSY, Policy, hold
-from kernelcast.predictor.answering.tasks import (
+from kernelcast.predictor.answering.processes import (
     EstimateOutcome,
     EstimateTask,
     annotate,

@@ -23,12 +23,12 @@ from kernelcast.launches.settings import (
 )
 from kernelcast.predictor.answering.memory import Answer
 from kernelcast.predictor.answering.policy import Policy
-from kernelcast.predictor.answering.processes import WarmProcesses
-from kernelcast.predictor.answering.tasks import (
+from kernelcast.predictor.answering.processes import (
     EstimateOutcome,
     EstimateTask,
     ModelOutcome,
     ModelTask,
+    WarmProcesses,
     put_analytic,
     read_moments,
 )

@@ -20,7 +20,7 @@ from kernelcast.launches.source_check import (
 )
 from kernelcast.launches.weighing import sample_by_source
 from kernelcast.predictor.answering.measuring import model_alone, run_estimate
-from kernelcast.predictor.answering.tasks import EstimateTask, ModelTask
+from kernelcast.predictor.answering.processes import EstimateTask, ModelTask
 from kernelcast.records.arguments import Argument, ElementType, Init, ScalarArgument
 from kernelcast.records.errors import (
     InputError,

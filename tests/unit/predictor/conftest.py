@@ -8,7 +8,7 @@ import pytest
 from kernelcast.features.vector import make_schema
 from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.time_models import FittedModel, make_model
-from kernelcast.predictor.answering.tasks import LaunchRow
+from kernelcast.predictor.answering.processes import LaunchRow
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.training_data.store import Store, open_store
 from support.corrections import publish_correction

@@ -18,7 +18,7 @@ from kernelcast.models.evidence.stored import ANY, find_half_width, load_shipped
 from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.measuring import model_alone
-from kernelcast.predictor.answering.tasks import ModelTask
+from kernelcast.predictor.answering.processes import ModelTask
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.errors import DeviceError
 from kernelcast.records.estimates import Estimate, Tier

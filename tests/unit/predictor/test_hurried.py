@@ -11,8 +11,7 @@ import pytest
 
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.policy import Policy
-from kernelcast.predictor.answering.processes import ReportProgress
-from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
+from kernelcast.predictor.answering.processes import EstimateOutcome, EstimateTask, ReportProgress
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.records.errors import InputError, KernelRunError, NoAnswerYetError
 from kernelcast.records.estimates import Estimate, Tier

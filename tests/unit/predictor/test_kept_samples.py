@@ -13,7 +13,7 @@ import pytest
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.persistence import ModelRegistry
 from kernelcast.predictor.answering.policy import Policy
-from kernelcast.predictor.answering.tasks import LaunchRow
+from kernelcast.predictor.answering.processes import LaunchRow
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.arguments import BufferArgument, ElementType, Init
 from kernelcast.records.errors import InputError

@@ -6,7 +6,7 @@ import pytest
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.persistence import ModelRegistry, StoredModel
 from kernelcast.models.time_models import FittedModel, make_model
-from kernelcast.predictor.answering.tasks import LaunchRow
+from kernelcast.predictor.answering.processes import LaunchRow
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError

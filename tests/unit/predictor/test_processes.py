@@ -12,11 +12,12 @@ import pytest
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.processes import (
     CallerProcesses,
+    EstimateOutcome,
+    EstimateTask,
     ReportProgress,
     WarmProcesses,
     asked_by,
 )
-from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
 from kernelcast.records.errors import (
     EstimateTimeoutError,
     KernelcastError,

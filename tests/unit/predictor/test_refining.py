@@ -5,8 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.predictor.answering.processes import ReportProgress
-from kernelcast.predictor.answering.tasks import MOST_MOMENTS, EstimateOutcome, EstimateTask
+from kernelcast.predictor.answering.processes import (
+    MOST_MOMENTS,
+    EstimateOutcome,
+    EstimateTask,
+    ReportProgress,
+)
 from kernelcast.predictor.background import Refiner
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.errors import KernelRunError

@@ -29,7 +29,7 @@ from kernelcast.predictor.answering.launch_history import (
     list_doubts,
 )
 from kernelcast.predictor.answering.policy import Policy
-from kernelcast.predictor.answering.tasks import EstimateOutcome, annotate
+from kernelcast.predictor.answering.processes import EstimateOutcome, annotate
 from kernelcast.predictor.answering.trained_models import FoundEvidence, TrainedModels
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate, Tier, format_seconds

@@ -26,7 +26,7 @@ from kernelcast.models.evidence.sizes import MEASURES, KnownSize, measure_work, 
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import INSTRUCTIONS
 from kernelcast.predictor.answering.policy import Policy
-from kernelcast.predictor.answering.tasks import EstimateOutcome
+from kernelcast.predictor.answering.processes import EstimateOutcome
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity

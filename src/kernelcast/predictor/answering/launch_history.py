@@ -30,8 +30,7 @@ from cachetools import TTLCache
 
 from kernelcast.launches.machines import find_sound_machine
 from kernelcast.models.linear import student_quantile
-from kernelcast.predictor.answering.processes import Executor
-from kernelcast.predictor.answering.tasks import ModelTask, annotate
+from kernelcast.predictor.answering.processes import Executor, ModelTask, annotate
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate, Interval, Tier

@@ -11,8 +11,13 @@ from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.machines import find_stand_in
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.policy import Policy, TimeLimit
-from kernelcast.predictor.answering.processes import Executor, ReportProgress, WarmProcesses
-from kernelcast.predictor.answering.tasks import EstimateOutcome, ModelTask
+from kernelcast.predictor.answering.processes import (
+    EstimateOutcome,
+    Executor,
+    ModelTask,
+    ReportProgress,
+    WarmProcesses,
+)
 from kernelcast.records.device import DeviceDescription, match_device_id
 from kernelcast.records.errors import InputError
 from kernelcast.records.explanation import Tier
@@ -185,7 +190,7 @@ class RequestReader:
         if self.is_live(launch):
             # Source analysis and a driver: callers with live objects have loaded the one already.
             from kernelcast.launches.live import describe_live
-            from kernelcast.predictor.answering.live_objects import LiveObjects, sketch_live
+            from kernelcast.predictor.answering.measuring import LiveObjects, sketch_live
 
             live = describe_live(launch) if asks_device else None
             problem, own = (live.problem, live.device) if live else sketch_live(launch)

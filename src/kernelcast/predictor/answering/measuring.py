@@ -1,4 +1,8 @@
-"""Samples a launch on a device and gathers what learned models need; runs in a child process."""
+"""Samples a launch on a device and gathers what learned models need; runs in a child process.
+
+A program's own objects are sampled in the program's own process. Much is imported where it is
+needed: source analysis and analytic models take longer to import than samples to take.
+"""
 
 import math
 import threading
@@ -8,46 +12,59 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import asdict, replace
 from functools import partial
 from importlib import import_module
-from typing import Final, Self
+from typing import Final
 
-from kernelcast.features.analysis import read_facts
+from kernelcast.features.analysis import infer_accesses, read_facts
 from kernelcast.features.vector import SampledSource, combine
 from kernelcast.features.work_queues import find_wait_loop
 from kernelcast.launches import source_check
 from kernelcast.launches.data_folder import kept_folder
-from kernelcast.launches.estimation import LaunchSampling, ReportProgress, SampledEstimate, measure
-from kernelcast.launches.live import find_reach
-from kernelcast.launches.machines import model_own_launch
+from kernelcast.launches.estimation import LaunchSampling, SampledEstimate, measure
+from kernelcast.launches.live import Launch, LiveLaunch, find_reach
+from kernelcast.launches.machines import find_own_machine, model_own_launch
 from kernelcast.launches.recordings import LaunchFacts, Recording
-from kernelcast.predictor.answering.tasks import (
+from kernelcast.predictor.answering.processes import (
     EstimateOutcome,
     EstimateTask,
+    Executor,
     LaunchRow,
     ModelOutcome,
     ModelTask,
+    ReportProgress,
     annotate,
     put_analytic,
     read_moments,
 )
-from kernelcast.records.arguments import BufferArgument
+from kernelcast.records.arguments import BufferArgument, HeldBuffer
+from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import (
     EstimateTimeoutError,
+    InputError,
     KernelcastError,
     NoAnswerYetError,
 )
-from kernelcast.records.feature_vector import FeatureGroup
+from kernelcast.records.feature_vector import FeatureGroup, group_of
 from kernelcast.records.kernel import Kernel
+from kernelcast.records.machine import read_peaks
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun, join_moments
+from kernelcast.sampling.contention_meter import runs_besides
 from kernelcast.sampling.contents import draw_ahead
 from kernelcast.sampling.cores import TURNS
 from kernelcast.sampling.counting import CountingLaunch
-from kernelcast.sampling.discovery import choose_device, find_devices_once
+from kernelcast.sampling.discovery import choose_device, describe_device, find_devices_once
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import list_recipes, prepared_problem
 from kernelcast.sampling.sampler import Sampled
 from kernelcast.sampling.session import DeviceSession, open_session
+from kernelcast.sampling.user_objects import (
+    ArgumentPlace,
+    check_objects,
+    list_arguments,
+    read_kernel,
+    take_argument,
+)
 from kernelcast.workers import BUILDING, COUNTING, Reporter
 
 GiveUp = Callable[[KernelcastError], None]
@@ -60,54 +77,48 @@ _TIMES: Final = 1000.0
 _LOOK_S: Final = 1.0
 
 
-class HangWatch:
-    """Looks once a second whether a launch takes longer than it can."""
-
-    def __init__(self, kernel: Kernel, device_id: str, give_up: GiveUp) -> None:
-        self._device_id = device_id
-        self._give_up = give_up
-        self._waits = source_check.ask_source(kernel, find_wait_loop)
-        self._longest_s: float | None = None
-        self._begun_s: float | None = None
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
+@contextmanager
+def stopping_hangs(
+    kernel: Kernel, device_id: str, give_up: GiveUp
+) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Give up once a launch, a block of what is given, takes longer than it can."""
+    waits = source_check.ask_source(kernel, find_wait_loop)
+    longest_s: float | None = None
+    begun_s: float | None = None
+    ended = threading.Event()
 
     @contextmanager
-    def launching(self) -> Iterator[None]:
-        started_s = self._begun_s = time.monotonic()
+    def launching() -> Iterator[None]:
+        nonlocal longest_s, begun_s
+        started_s = begun_s = time.monotonic()
         try:
             yield
         finally:
-            self._begun_s = None
-            self._longest_s = max(self._longest_s or 0.0, time.monotonic() - started_s)
+            begun_s = None
+            longest_s = max(longest_s or 0.0, time.monotonic() - started_s)
 
-    def find_limit(self) -> tuple[float, str] | None:
-        """Say what the next launch may take, in seconds, and why; None without evidence."""
-        if self._waits:
-            return _LEAST_S, f"{self._waits}, and it may wait for ever"
-        if self._longest_s is None:
-            return None
-        limit_s = _LEAST_S + _TIMES * self._longest_s
-        return limit_s, f"none before it took longer than {self._longest_s:.2g} s"
-
-    def _watch(self) -> None:
-        while not self._ended.wait(_LOOK_S):
-            begun_s, limit = self._begun_s, self.find_limit()
-            if begun_s is None or limit is None or time.monotonic() - begun_s < limit[0]:
+    def watch() -> None:
+        while not ended.wait(_LOOK_S):
+            started_s, before_s = begun_s, longest_s
+            if started_s is None or not (waits or before_s is not None):
                 continue
-            msg = (
-                f"{self._device_id}: a launch of some sampled work-groups has not ended within "
-                f"{limit[0]:.3g} s: {limit[1]}. Its process was stopped"
-            )
-            self._give_up(EstimateTimeoutError(msg))
-            return
+            limit_s, why = _LEAST_S, f"{waits}, and it may wait for ever"
+            if not waits and before_s is not None:
+                limit_s = _LEAST_S + _TIMES * before_s
+                why = f"none before it took longer than {before_s:.2g} s"
+            if time.monotonic() - started_s >= limit_s:
+                msg = (
+                    f"{device_id}: a launch of some sampled work-groups has not ended within "
+                    f"{limit_s:.3g} s: {why}. Its process was stopped"
+                )
+                give_up(EstimateTimeoutError(msg))
+                return
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield launching
+    finally:
+        ended.set()
 
 
 def run_estimate(
@@ -133,12 +144,6 @@ def run_estimate(
         look_at_the_clock()
         report(stage)
 
-    @contextmanager
-    def watching() -> Iterator[None]:
-        look_at_the_clock()
-        with watch.launching() if watch else nullcontext():
-            yield
-
     begin("reading the source")
     started_s = time.perf_counter()
     problem, kernel = task.problem, task.problem.kernel
@@ -146,8 +151,6 @@ def run_estimate(
     if task.facts is not None and len(task.facts.accesses) == len(problem.arguments):
         accesses = task.facts.accesses  # without a look at the source
     else:
-        from kernelcast.features.analysis import infer_accesses
-
         accesses = infer_accesses(kernel, len(problem.arguments))
     is_checked = hold is not None  # live objects are refused before they come here
     if not is_checked:
@@ -157,9 +160,18 @@ def run_estimate(
         prepared_problem, session, problem, seed=task.settings.seed, find_reach=find_reach
     )
     built_s, tried_s = session.building_s, session.trials_s
-    watch = HangWatch(kernel, task.device_id, give_up) if give_up else None
     turns = session.turns
-    with watch or nullcontext(), session.lock, turns.preparing():
+    hangs: AbstractContextManager[Callable[[], AbstractContextManager[None]]] = (
+        stopping_hangs(kernel, task.device_id, give_up) if give_up else nullcontext(nullcontext)
+    )
+    with hangs as launching, session.lock, turns.preparing():
+
+        @contextmanager
+        def watching() -> Iterator[None]:
+            look_at_the_clock()
+            with launching():
+                yield
+
         begin(BUILDING)
         session.whole_kernel(kernel)
         filling = f"filling {problem.buffer_bytes / 2**20:,.0f} MiB of buffers"
@@ -208,7 +220,12 @@ def run_estimate(
                     keep(make_outcome()[0])
                 report(COUNTING)
                 with turns.preparing():
-                    found = task.facts or _find_facts(session, launch, problem)
+                    try:
+                        found = task.facts or gather_facts(session, launch, problem)
+                    except KernelcastError as error:  # the sampled answer stands
+                        found = str(error)
+                    except Exception as error:  # noqa: BLE001 - as if a bug were none
+                        found = f"features could not be made, please report it: {error!r}"
                 report("sampling at another moment")
             sampling.take_rest()
             outcome = _add_facts(*make_outcome(), problem, found)
@@ -262,7 +279,18 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
     try:
         ndrange, notes = choose_local_size(ndrange, read_facts(task.problem.kernel))
         if task.wants_bytes:
-            touched_bytes = _count_touched_bytes(task.problem, ndrange)
+            from kernelcast.features.counting.static import bind_scalars
+            from kernelcast.features.touched_ranges import count_touched_bytes
+
+            with suppress(KernelcastError, IndexError):  # where the source does not tell
+                facts, arguments = read_facts(task.problem.kernel), task.problem.arguments
+                sizes = {
+                    facts.parameters[place].name: one.bytes
+                    for place, one in enumerate(arguments)
+                    if isinstance(one, BufferArgument)
+                }
+                scalars = bind_scalars(facts, arguments)
+                touched_bytes = count_touched_bytes(facts, ndrange, scalars, sizes)
         found = model_own_launch(task.problem, ndrange, task.device_id, stand_in=task.stand_in)
     except KernelcastError:
         if not (task.wants_bytes or task.wants_values):
@@ -295,34 +323,56 @@ def _depends_on_contents(kernel: Kernel) -> bool | None:
         return None
 
 
-def _count_touched_bytes(problem: Problem, ndrange: NDRange) -> float:
-    """Count what a launch touches at least; nothing where the source does not tell."""
-    from kernelcast.features.counting.static import bind_scalars
-    from kernelcast.features.touched_ranges import count_touched_bytes
+def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem) -> LaunchFacts:
+    """Find everything about a launch that does not depend on samples, as a collection does."""
+    from kernelcast.features.vector import CounterSource
+    from kernelcast.launches.counting import count_exactly
+    from kernelcast.launches.features import (
+        DeviceFindings,
+        FeatureSettings,
+        add_analytic_findings,
+        add_counts,
+        compose_vector,
+        read_source_features,
+    )
+    from kernelcast.sampling.compiler_facts import read_compiler_facts
 
-    given = enumerate(problem.arguments)
-    try:
-        facts = read_facts(problem.kernel)
-        names = [one.name for one in facts.parameters]
-        sizes = {names[n]: one.bytes for n, one in given if isinstance(one, BufferArgument)}
-        scalars = bind_scalars(facts, problem.arguments)
-        return count_touched_bytes(facts, ndrange, scalars, sizes)
-    except (KernelcastError, IndexError):
-        return 0.0
-
-
-def _find_facts(
-    session: DeviceSession, launch: OpenCLLaunch, problem: Problem
-) -> LaunchFacts | str:
-    """Find facts, or say why there are none: whatever fails, the sampled answer stands."""
-    from kernelcast.predictor.answering.gathering import gather_facts
-
-    try:
-        return gather_facts(session, launch, problem)
-    except KernelcastError as error:
-        return str(error)
-    except Exception as error:  # noqa: BLE001 - a bug in reading features must not cost the answer
-        return f"features could not be made, please report it: {error!r}"
+    features = read_source_features(problem, FeatureSettings(groups=frozenset(FeatureGroup)))
+    found = DeviceFindings(
+        ndrange=launch.ndrange,
+        compute_units=session.description.compute_units,
+        compiler=read_compiler_facts(session, problem.kernel, problem.ndrange),
+        saturation=launch.saturation,
+    )
+    device_id, notes = session.description.id, len(found.notes)
+    machine = find_own_machine(device_id)
+    # Without an instrumented run where the source tells what it would count.
+    found.counters = count_exactly(features.facts, problem, features.counters)
+    if found.counters is not None:
+        add_analytic_findings(found, problem, device_id, None, with_rivals=False)
+        if found.analytic is None and machine is not None:
+            # It may be that the model wants recorded addresses after all.
+            del found.notes[notes:]
+            found.counters = None
+    if found.counters is None:
+        recorded = (
+            add_counts(found, problem, launch) if isinstance(launch, CountingLaunch) else None
+        )
+        add_analytic_findings(found, problem, device_id, recorded, with_rivals=False)
+    counters = found.counters or features.counters
+    warp = CounterSource(counters=counters, facts=features.facts).warp
+    return LaunchFacts(
+        values={
+            name: one
+            for name, one in compose_vector(features, found).as_dict().items()
+            if group_of(name) is not FeatureGroup.SAMPLED
+        },
+        issued_per_work_item=warp.issued if warp else None,
+        analytic=found.analytic,
+        accesses=infer_accesses(problem.kernel, len(problem.arguments)),
+        notes=tuple(found.notes),
+        peaks=read_peaks(machine),
+    )
 
 
 def _add_facts(
@@ -381,6 +431,76 @@ def make_row(
     return LaunchRow(vector=combine(source, analytic=facts.values), columns=columns)
 
 
+class LiveObjects(Executor):
+    """Samples one launch where its buffers are; None where none is sampled."""
+
+    def __init__(self, launch: LiveLaunch | None) -> None:
+        self.launch = launch
+
+    def sample(
+        self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
+    ) -> EstimateOutcome:
+        del timeout_s
+        assert self.launch is not None
+        session = self.launch.session
+        if task.waits_for_device:
+            waiting = "waiting for the device; it is busy with other launches"
+            report(waiting)
+            while session.description.kind is DeviceKind.CPU and _are_drivers_busy():
+                report(waiting)
+            with session.lock:
+                session.run_trial(1)
+        return run_estimate(
+            session,
+            task,
+            hold=self.launch.hold,
+            report=report,
+            check=partial(report, "running work-groups"),
+        )
+
+
+def _are_drivers_busy() -> bool:
+    """Tell whether threads of drivers run for longer than one does that was just woken."""
+    # Threads that have just ended a launch may spin for a while.
+    for _ in range(3):
+        if not runs_besides(thread.native_id for thread in threading.enumerate()):
+            return False
+        time.sleep(1e-3)
+    return True
+
+
+def sketch_live(launch: Launch) -> tuple[Problem, DeviceDescription]:
+    """Describe a launch of live objects, and its device, by what is known without asking that."""
+    check_objects(launch.kernel, launch.queue)
+    device = launch.queue.device
+    kernel = read_kernel(launch.kernel, device, source=launch.source, options=launch.build_options)
+    source_check.refuse_persistent(kernel)
+    parameters = source_check.list_parameters(kernel)
+    given = list_arguments(launch.args)
+    if parameters is None or len(parameters) != len(given):
+        raise InputError(f"kernel {kernel.name}: its parameters are not known by its source")
+    session = DeviceSession(describe_device(device), launch.queue.context, device)
+    arguments = [
+        ArgumentPlace(parameter, is_decisive=False).describe(
+            session, take_argument(parameter, value)
+        )
+        for parameter, value in zip(source_check.tell_sizes(kernel, parameters), given, strict=True)
+    ]
+    # Their contents would be read by the device.
+    arguments = [
+        replace(one, read=None) if isinstance(one, HeldBuffer) else one for one in arguments
+    ]
+    local, offset = launch.local_size, launch.global_offset
+    ndrange = NDRange(
+        global_size=tuple(launch.global_size),
+        local_size=None if local is None else tuple(local),
+        global_offset=tuple(offset or ()),
+    )
+    source_check.refuse_overruns(kernel, ndrange, arguments)
+    problem = Problem(name=kernel.name, kernel=kernel, ndrange=ndrange, arguments=tuple(arguments))
+    return problem, session.description
+
+
 _sessions: dict[str, DeviceSession] = {}
 _opening = threading.Lock()
 
@@ -405,7 +525,8 @@ def make_ready(wanted: str) -> None:
 def make_ready_fully(device_id: str) -> None:
     """Open a device and find out all that a sampling wants to know of it; import what it needs."""
     import_module("kernelcast.features.analysis")
-    import_module("kernelcast.predictor.answering.gathering")
+    import_module("kernelcast.launches.features")
+    import_module("kernelcast.sampling.compiler_facts")
     session = _open(device_id)
     with session.lock, session.turns.measuring():
         session.try_out()

@@ -33,7 +33,7 @@ from kernelcast.predictor.answering.launch_history import (
     doubt_launch,
 )
 from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRequest
-from kernelcast.predictor.answering.tasks import MOST_MOMENTS, EstimateOutcome
+from kernelcast.predictor.answering.processes import MOST_MOMENTS, EstimateOutcome
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.launch_identity import LaunchIdentity

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from kernelcast.predictor.answering import measuring
-from kernelcast.predictor.answering.measuring import HangWatch
+from kernelcast.predictor.answering.measuring import stopping_hangs
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.workers.protocol import Channel, MessageKind, Reporter, read_message
@@ -33,11 +33,11 @@ def _watch(kernel: Kernel, first_s: float | None, hangs_s: float) -> str:
         said.append(error)
         told.set()
 
-    with HangWatch(kernel, "device-7", give_up) as watch:
+    with stopping_hangs(kernel, "device-7", give_up) as launching:
         if first_s is not None:
-            with watch.launching():
+            with launching():
                 time.sleep(first_s)
-        with watch.launching():
+        with launching():
             told.wait(hangs_s)
     assert all(isinstance(one, EstimateTimeoutError) for one in said)
     return str(said[0]) if said else ""

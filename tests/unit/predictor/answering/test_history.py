@@ -24,7 +24,7 @@ from kernelcast.predictor.answering.launch_history import (
     claim,
 )
 from kernelcast.predictor.answering.memory import Memory
-from kernelcast.predictor.answering.tasks import ModelOutcome
+from kernelcast.predictor.answering.processes import ModelOutcome
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.machine import CacheFacts, MachineDescription, MemoryFacts
