@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from kernelcast.launches.estimation import MOMENTS_APART_S
+from kernelcast.launches.machines import find_stand_in
 from kernelcast.models.evidence.fusion import fuse
 from kernelcast.models.evidence.model import CORRECTED
 from kernelcast.predictor.answering.composing import (
@@ -24,14 +25,6 @@ from kernelcast.predictor.answering.composing import (
     tell_evidence,
     weigh_models,
 )
-from kernelcast.predictor.answering.kernel_sizes import (
-    USUAL_OVERHEAD_S,
-    choose_by_sizes,
-    choose_more,
-    count_items,
-    measure_launch,
-    name_size,
-)
 from kernelcast.predictor.answering.launch_history import (
     DOUBTED,
     NO_HISTORY,
@@ -41,11 +34,23 @@ from kernelcast.predictor.answering.launch_history import (
     expect,
 )
 from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRequest
-from kernelcast.predictor.answering.memory import Answer, KnownLaunch, Memory, SamplesStore
+from kernelcast.predictor.answering.memory import (
+    USUAL_OVERHEAD_S,
+    Answer,
+    KnownLaunch,
+    Memory,
+    SamplesStore,
+    choose_by_sizes,
+    choose_more,
+    count_items,
+    measure_launch,
+    name_size,
+)
 from kernelcast.predictor.answering.policy import BUSY, Policy, hold
 from kernelcast.predictor.answering.processes import (
     EstimateOutcome,
     EstimateTask,
+    ModelTask,
     annotate,
     append_moments,
     put_analytic,
@@ -64,12 +69,7 @@ from kernelcast.training.settings import STATIC_MODEL
 
 Foretell = Callable[[Problem, DeviceDescription], float | None]
 """Gives the seconds of a launch by a model that needs no samples; None where it has no answer."""
-_NO_LOCAL_SIZE: Final = "the device chooses the local size; name one, so that repeats can be told"
 _NO_SAMPLES: Final = "nothing may be sampled"
-_SPARED: Final = (
-    "it was not sampled: other sizes were observed, and samples would cost more than they tell"
-)
-_COSTLY: Final = "samples would take {}: run it, and tell `observe` what it took"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -136,8 +136,11 @@ class Answers:
         cost_s += settings.plan.budget * told.seconds
         if settings.least_gain * cost_s <= told.high:
             return told, False
-        costs = f"{format_seconds(cost_s)}, a run of it {format_seconds(told.seconds)}"
-        return explain_unsampled(told, _COSTLY.format(costs)), True
+        why = (
+            f"samples would take {format_seconds(cost_s)}, a run of it "
+            f"{format_seconds(told.seconds)}: run it, and tell `observe` what it took"
+        )
+        return explain_unsampled(told, why), True
 
     def recall_history(self, request: LaunchRequest) -> LaunchHistory:
         """Give what was observed of a launch, held against all that is known of it."""
@@ -269,7 +272,11 @@ class Answers:
                 basis = self._describe(request, identity)
                 moments = choose_by_sizes(kernel, identity, basis.size, model, policy)
                 if not moments:
-                    missing = dict.fromkeys(basis.missing, _SPARED)
+                    spared = (
+                        "it was not sampled: other sizes were observed, and samples would cost "
+                        "more than they tell"
+                    )
+                    missing = dict.fromkeys(basis.missing, spared)
                     known.basis = replace(basis, missing=missing)
                     return known
             else:
@@ -307,11 +314,17 @@ class Answers:
         wants_row: bool,
     ) -> EstimateOutcome:
         """Have the device sample at so many moments more than those that are kept."""
-        policy, limit = request.policy, request.limit
+        policy, limit, settings = request.policy, request.limit, request.policy.settings
+        # Each moment has its share of the budget, at other places than those taken before.
+        taken, share = len(kept.moments) if kept else 0, moments / settings.plan.moments
+        plan = replace(
+            settings.plan, moments=moments, seed=settings.plan.seed + taken,
+            budget=settings.plan.budget * share,
+        )  # fmt: skip
         task = EstimateTask(
             problem=request.problem,
             device_id=request.device.id,
-            settings=request.choose_settings(moments, len(kept.moments) if kept else 0),
+            settings=replace(settings, plan=plan),
             wants_row=wants_row,
             wants_counts=wants_row and self.trained_models.takes_counters(request.device),
             facts=kept.recording.facts if kept else None,
@@ -356,7 +369,8 @@ class Answers:
             if not counts_history(policy):
                 known.history = LaunchHistory(absence=NOT_ASKED)
             elif ndrange is None or ndrange.local_size is None:
-                known.history = LaunchHistory(absence=_NO_LOCAL_SIZE)
+                absence = "the device chooses the local size; name one, so that repeats can be told"
+                known.history = LaunchHistory(absence=absence)
             else:
                 try:
                     known.history = self.memory.recall(known.identity)
@@ -415,7 +429,8 @@ class Answers:
             log_seconds = fused.log_seconds + (basis.log_factor or 0.0)
             size = replace(basis.size, at_s=time.time())
             known = basis.model.know_estimate(size, replace(fused, log_seconds=log_seconds))
-            kernel.estimate(name_size(identity), known, outcome.moments)
+            with kernel.lock:
+                kernel.estimated[name_size(identity)] = known, outcome.moments
         return basis
 
     def _model_alone(self, request: LaunchRequest, identity: LaunchIdentity) -> Basis:
@@ -435,7 +450,13 @@ class Answers:
             and policy.uses(Tier.LEARNED)
             and self.trained_models.has(device.id, STATIC_MODEL)
         )
-        task = replace(request.ask_model(), wants_values=asks_static)
+        stand_in = find_stand_in(device)
+        task = ModelTask(
+            problem=request.problem,
+            device_id=device.id,
+            stand_in=stand_in.id if stand_in else "",
+            wants_values=asks_static,
+        )
         outcome = request.executor.model(task, timeout_s=policy.timeout_s, report=request.report)
         if outcome.depends_on_contents is not None:
             kernel.depends_on_contents = outcome.depends_on_contents

@@ -1,18 +1,21 @@
-"""What a predictor does in threads: answers in the time that a caller waits, and further samples.
+"""What a predictor does in threads: answers in the time that a caller waits, writes, samples again.
 
 Moments err for the most part independently of each other (ADR 0032), so that each further one makes
 an answer better. What a refinement takes, its host time included, is followed by a pause of many
 times as long.
 """
 
+import atexit
 import threading
 import time
-from collections import OrderedDict
+import weakref
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from kernelcast.predictor.answering.composing import explain_unsampled
@@ -24,13 +27,18 @@ from kernelcast.predictor.answers import Answers
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError, NoAnswerYetError
 from kernelcast.records.estimates import Estimate
+from kernelcast.records.observation import Observation
 from kernelcast.records.problem import Problem
 
 if TYPE_CHECKING:
     from kernelcast.launches.live import Launch
+    from kernelcast.training_data.store import Store
 
 _ENDS_S: Final = 10.0
 _DESCRIBING: Final = "describing the launch; the device may be busy with others"
+_BATCH: Final = 2000
+_PAUSE_S: Final = 0.2
+_LONGEST_PAUSE_S: Final = 5.0
 
 
 class Refiner:
@@ -255,3 +263,103 @@ class Asker:
             threads = [*self._running]
         for one in threads:
             one.join(_ENDS_S)
+
+
+class ObservationLostError(KernelcastError):
+    """Is raised when a store takes no observations, and says how many are waiting or lost."""
+
+
+class ObservationWriter:
+    """Takes observations at once; a thread writes them in batches, and ends when none waits."""
+
+    def __init__(self, open_store: Callable[[], "Store | None"]) -> None:
+        self._open_store = open_store
+        self._waiting: deque[Observation] = deque()
+        self._taken = 0
+        self._problem: KernelcastError | None = None
+        self._is_closed = self._is_urgent = False
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def add(self, one: Observation) -> None:
+        with self._changed:
+            if self._is_closed:
+                msg = "the predictor is closed: it takes no observations any more"
+                raise ObservationLostError(msg)
+            # About 100 MB: a store that has been away for so long will not come back by waiting.
+            if len(self._waiting) >= 200_000:
+                raise ObservationLostError(
+                    f"{len(self._waiting):,} observations wait for a store that does not take "
+                    f"them; this one is not taken ({self._problem})"
+                )
+            if not self._taken:  # what waits is written when the interpreter ends
+                close = weakref.WeakMethod(self.close)
+                atexit.register(lambda: (found := close()) and found())
+            self._waiting.append(one)
+            self._taken += 1
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="kernelcast-observations", daemon=True
+                )
+                self._thread.start()
+            if len(self._waiting) == _BATCH:
+                self._changed.notify_all()
+
+    def flush(self, timeout_s: float = 30.0) -> None:
+        with self._changed:
+            goal = self._taken
+
+            def count_left() -> int:
+                return goal - self._taken + len(self._waiting)
+
+            self._is_urgent = bool(self._waiting)
+            self._changed.notify_all()
+            if not self._changed.wait_for(lambda: count_left() <= 0, timeout_s):
+                raise ObservationLostError(
+                    f"{count_left():,} observations are not in the store yet "
+                    f"({self._problem or 'it is slow'}); they go on waiting"
+                )
+
+    def close(self, timeout_s: float = 30.0) -> None:
+        """Write what waits, and take nothing more."""
+        try:
+            self.flush(timeout_s)
+        finally:
+            with self._changed:
+                self._is_closed = True
+                self._changed.notify_all()
+                thread = self._thread
+            if thread is not None:
+                thread.join(timeout=_LONGEST_PAUSE_S)
+
+    def _run(self) -> None:
+        pause_s = _PAUSE_S
+        while True:
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: self._is_closed or self._is_urgent or len(self._waiting) >= _BATCH,
+                    timeout=pause_s,
+                )
+                if not self._waiting or (self._is_closed and self._problem is not None):
+                    self._thread = None
+                    return
+                batch = list(islice(self._waiting, _BATCH))
+            problem: Exception | None = None
+            try:
+                if (store := self._open_store()) is not None:
+                    store.add_many(batch)
+            except Exception as error:  # noqa: BLE001 - the thread must not die with what waits
+                problem = error
+            with self._changed:
+                if problem is None:
+                    self._problem, pause_s = None, _PAUSE_S
+                    for _ in batch:
+                        self._waiting.popleft()
+                    self._is_urgent = self._is_urgent and bool(self._waiting)
+                    self._changed.notify_all()
+                    continue
+                if not isinstance(problem, KernelcastError):
+                    problem = KernelcastError(repr(problem))
+                self._problem = problem
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

@@ -1,24 +1,37 @@
 """The predictor: what programs, schedulers, the command line and the service ask and tell."""
 
 import asyncio
+import itertools
+import math
+import threading
 import time
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cache
+from importlib.metadata import version
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from cachetools import LRUCache
+
 from kernelcast.launches.machines import find_sound_machine
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
-from kernelcast.predictor.answering.launch_history import LaunchHistory
-from kernelcast.predictor.answering.launch_request import RequestReader, check_device_ids, refuse
+from kernelcast.predictor.answering.launch_history import LaunchHistory, see
+from kernelcast.predictor.answering.launch_request import (
+    RequestReader,
+    check_device_ids,
+    check_problem,
+    refuse,
+)
 from kernelcast.predictor.answering.memory import Answer, Memory, SamplesStore
 from kernelcast.predictor.answering.policy import Policy, TimeLimit
 from kernelcast.predictor.answering.processes import Executor, ReportProgress, WarmProcesses
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.predictor.answers import Answers, Foretell
-from kernelcast.predictor.background import AskedLaunch, Asker, Refiner
+from kernelcast.predictor.background import AskedLaunch, Asker, ObservationWriter, Refiner
 from kernelcast.predictor.launch_estimates import (
     FastestLaunch,
     LaunchEstimate,
@@ -26,15 +39,17 @@ from kernelcast.predictor.launch_estimates import (
     compare_estimates,
     estimate_transfers,
 )
-from kernelcast.predictor.observing import Observer
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.observation import ObservationFlag
+from kernelcast.records.observation import Observation, ObservationFlag, Origin
+from kernelcast.records.observed_times import MachineState, RunTimes
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.contention_meter import METER, ContentionMeter
+from kernelcast.sampling.machine_state import read_load
+from kernelcast.sampling.plan import SAMPLER
 
 if TYPE_CHECKING:
     from kernelcast.launches.live import Launch
@@ -147,7 +162,12 @@ class Predictor:
         if refines:
             self._answers.note_asked = self._refiner.note
         self._asker = Asker(self._reader, self._answers, options.end_children)
-        self._observer = Observer(self._answers, self._memory)
+        self._writer = ObservationWriter(lambda: self._memory.open(may_create=True))
+        self._run, self._number = uuid.uuid4().hex, itertools.count()
+        self._met: LRUCache[object, None] = LRUCache(100_000)
+        """Keys of observations, and kernels with their local sizes and devices."""
+        self._meeting = threading.Lock()
+        self._versions = {"kernelcast": version("kernelcast"), "sampler": str(SAMPLER)}
 
     def __enter__(self) -> Self:
         return self
@@ -283,7 +303,9 @@ class Predictor:
         self._models.refresh()
         limit = self._limit(self._policy, within_s, in_background)
         check_device_ids(devices)
-        listed = self._reader.list_launches(launches)
+        if isinstance(launches, str | Path) or not isinstance(launches, Iterable):
+            refuse("launches", launches, "a sequence of Problem, such as [problem]")
+        listed = [one if self._reader.is_live(one) else check_problem(one) for one in launches]
         asked = self._asker.ask(
             limit,
             self._policy,
@@ -386,10 +408,11 @@ class Predictor:
         if isinstance(launch, Estimate) and launch.identity is None:
             raise InputError("the estimate has no identity; give a LaunchIdentity, or the launch")
         identity = launch.identity if isinstance(launch, Estimate) else launch
+        meter = self._answers.meter
         if self._reader.is_live(identity):
             request = self._reader.read(identity, policy=self._policy)
-            if self._answers.meter is not None:
-                self._answers.meter.note(request.device)
+            if meter is not None:
+                meter.note(request.device)
             identity = request.identify()
         if not isinstance(identity, LaunchIdentity):
             refuse("launch", launch, "the predictor's Estimate, its identity, or a Launch")
@@ -398,9 +421,42 @@ class Predictor:
 
             queue = getattr(launch, "queue", None)
             measured_s = read_event_times(measured_s, identity.device.id, queue)
-        return self._observer.observe(
-            identity, measured_s, is_first=is_first, key=key, slowdown=slowdown
+        if not 0 < measured_s < math.inf:
+            raise InputError(f"measured time {measured_s} s: give positive seconds")
+        if slowdown is not None and not 1 <= slowdown < math.inf:
+            msg = f"slowdown {slowdown}: give how many times as long as alone it took, at least 1"
+            raise InputError(msg)
+        if key and not self._is_new(key):
+            return frozenset()
+        local = identity.ndrange.local_size if identity.ndrange else None
+        is_new = self._is_new((identity.kernel.digest, local or (), identity.device.id))
+        alone_s = float(measured_s) / (slowdown or 1.0)
+        if slowdown is None and meter is not None:
+            beside = meter.judge_run(identity.device.id, alone_s)
+            if beside is not None and beside.is_noticeable:
+                alone_s = beside.find_alone(alone_s)
+        slowdown = float(measured_s) / alone_s
+        observation = Observation(
+            launch=identity,
+            runs=RunTimes(median_s=alone_s, durations_s=(alone_s,)),
+            origin=Origin.OBSERVED,
+            measurement=key or f"{self._run}-{next(self._number)}",
+            machine_state=MachineState(
+                load=read_load(), slowdown=slowdown if slowdown > 1 else None
+            ),
+            versions=self._versions,
+            measured_at=datetime.now(UTC),
         )
+        seen = replace(see(observation), is_first=is_new if is_first is None else is_first)
+        flags = self._answers.take(identity, seen)
+        self._writer.add(replace(observation, flags=flags))
+        return flags
+
+    def _is_new(self, name: object) -> bool:
+        with self._meeting:
+            is_new = name not in self._met
+            self._met[name] = None
+            return is_new
 
     def flush(self, timeout_s: float = 30.0) -> None:
         """Wait until every observation so far is in the store.
@@ -410,7 +466,7 @@ class Predictor:
         ObservationLostError
             If the store has not taken them within the time.
         """
-        self._observer.flush(timeout_s)
+        self._writer.flush(timeout_s)
 
     def close(self, timeout_s: float = 30.0) -> None:
         """Write what waits, and take no more observations.
@@ -423,7 +479,7 @@ class Predictor:
         self._asker.stop()
         self._refiner.stop()
         try:
-            self._observer.close(timeout_s)
+            self._writer.close(timeout_s)
         finally:
             self._memory.close()
             self._options.end_children()

@@ -13,8 +13,8 @@ from kernelcast.models.evidence.fusion import Kind, Piece
 from kernelcast.models.evidence.stored import publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.composing import list_contradictions
-from kernelcast.predictor.answering.kernel_sizes import KnownKernel, SizeKey
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
+from kernelcast.predictor.answering.memory import KnownKernel, SizeKey
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.estimates import replay
 from kernelcast.records.estimates import Tier
@@ -136,7 +136,7 @@ def test_what_others_observe_is_seen_at_the_next_question(
 
 def test_an_estimate_tells_of_others_and_not_of_itself() -> None:
     """Hears the same of others before and after a launch is estimated; others hear of it."""
-    model, kernel = calibrate(make_rows()), KnownKernel(dict, depends_on_contents=False)
+    model, kernel = calibrate(make_rows()), KnownKernel(read_stored=dict, depends_on_contents=False)
 
     def ask(items: float) -> float:
         launch = replace(make_launch(1), arguments_digest=f"{items:064.0f}")
@@ -163,7 +163,7 @@ def test_sizes_that_the_store_lost_are_forgotten() -> None:
     """Notices what other processes have observed, and what was removed."""
     clock, launch = SettableClock(), make_launch(1)
     stored: dict[SizeKey, LaunchHistory] = {}
-    kernel = KnownKernel(lambda: dict(stored), clock=clock, depends_on_contents=False)
+    kernel = KnownKernel(read_stored=lambda: dict(stored), clock=clock, depends_on_contents=False)
     assert not kernel.count_observed(launch, Policy())
     history = LaunchHistory()
     history.add(Seen(seconds=0.1))

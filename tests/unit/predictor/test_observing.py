@@ -7,14 +7,14 @@ from unittest.mock import Mock
 
 import pytest
 
-from kernelcast.predictor.observing import ObservationLostError, ObservationWriter
+from kernelcast.predictor.background import ObservationLostError, ObservationWriter
 from kernelcast.records.errors import KernelcastError
 from kernelcast.training_data.store import open_store
 from support.observations import make_observation
 
 PROGRAM = """
 import sys
-from kernelcast.predictor.observing import ObservationWriter
+from kernelcast.predictor.background import ObservationWriter
 from support.observations import make_observation
 from kernelcast.training_data.store import open_store
 writer = ObservationWriter(lambda: open_store(sys.argv[1]))

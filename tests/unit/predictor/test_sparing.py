@@ -9,8 +9,8 @@ import pytest
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.fusion import Kind, Piece
 from kernelcast.models.evidence.model import BUILT_IN
-from kernelcast.predictor.answering import kernel_sizes
-from kernelcast.predictor.answering.kernel_sizes import choose_moments
+from kernelcast.predictor.answering import memory
+from kernelcast.predictor.answering.memory import choose_moments
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.records.estimates import Tier
 from kernelcast.sampling.plan import SamplingPlan
@@ -64,7 +64,7 @@ def test_long_launches_are_sampled_where_observations_are_old(
     predictor.estimate(make_problem(work_groups=35_000), DEVICE.id)
     assert not executor.tasks
     tomorrow_s = time.time() + 86_400
-    monkeypatch.setattr(kernel_sizes.time, "time", lambda: tomorrow_s)
+    monkeypatch.setattr(memory.time, "time", lambda: tomorrow_s)
     found = predictor.estimate(make_problem(work_groups=15_000), DEVICE.id)
     assert len(executor.tasks) == 1
     assert {"samples", "other_sizes"} <= {one.kind for one in found.list_pieces()}

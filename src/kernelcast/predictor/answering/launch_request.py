@@ -2,19 +2,16 @@
 
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeGuard
 
 from kernelcast.launches.devices import choose_devices
-from kernelcast.launches.machines import find_stand_in
-from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.policy import Policy, TimeLimit
 from kernelcast.predictor.answering.processes import (
     EstimateOutcome,
     Executor,
-    ModelTask,
     ReportProgress,
     WarmProcesses,
 )
@@ -68,28 +65,11 @@ class LaunchRequest:
             arguments_digest=self.arguments_digest,
         )  # fmt: skip
 
-    def ask_model(self) -> ModelTask:
-        stand_in = find_stand_in(self.device)
-        return ModelTask(
-            problem=self.problem,
-            device_id=self.device.id,
-            stand_in=stand_in.id if stand_in else "",
-        )
-
     def report(self, stage: str) -> None:
         """Tell of a stage that begins, unless time is over: a `NoAnswerYetError`."""
         if self.limit is not None:
             self.limit.note(stage)
         self.progress(stage)
-
-    def choose_settings(self, moments: int, taken: int) -> EstimateSettings:
-        """Give the settings of so many moments more, each with its share of the budget, at other
-        places than those of the moments that were taken before."""
-        settings = self.policy.settings
-        plan = replace(settings.plan, moments=moments, seed=settings.plan.seed + taken)
-        if moments != settings.plan.moments:
-            plan = replace(plan, budget=plan.budget * moments / settings.plan.moments)
-        return replace(settings, plan=plan)
 
     def as_run(self, outcome: EstimateOutcome) -> "LaunchRequest":
         """Give the launch as a sampling ran it: local size chosen, driver as it is."""
@@ -124,7 +104,6 @@ def check_problem(given: object) -> Problem:
     return given
 
 
-_LIVE = "kernelcast.launches.live"
 Pair: TypeAlias = "tuple[Problem | Launch, str | DeviceDescription | None]"
 
 
@@ -156,11 +135,6 @@ class RequestReader:
             if device.id in self._devices:
                 self._devices[device.id] = device
 
-    def list_launches(self, launches: "Iterable[Problem | Launch]") -> "list[Problem | Launch]":
-        if isinstance(launches, str | Path) or not isinstance(launches, Iterable):
-            refuse("launches", launches, "a sequence of Problem, such as [problem]")
-        return [one if self.is_live(one) else check_problem(one) for one in launches]
-
     def list_pairs(
         self,
         listed: "Sequence[Problem | Launch]",
@@ -186,7 +160,7 @@ class RequestReader:
         asks_device: bool = True,
     ) -> LaunchRequest:
         """Read one launch, of live objects also without asking their device, which may be busy."""
-        executor, is_live = self._executor, self.is_live(launch)
+        executor = self._executor
         if self.is_live(launch):
             # Source analysis and a driver: callers with live objects have loaded the one already.
             from kernelcast.launches.live import describe_live
@@ -209,14 +183,14 @@ class RequestReader:
             policy=policy,
             executor=executor,
             progress=report,
-            is_live=is_live,
+            is_live=self.is_live(launch),
             limit=limit,
             remembers=remembers,
         )
 
     @staticmethod
     def is_live(given: object) -> "TypeGuard[Launch]":
-        module = sys.modules.get(_LIVE)
+        module = sys.modules.get("kernelcast.launches.live")
         return module is not None and isinstance(given, module.Launch)
 
     def _describe(self, device: str | DeviceDescription) -> DeviceDescription:
