@@ -34,7 +34,12 @@ from kernelcast.records.feature_vector import FeatureSchema, make_vector
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.records.training_table import TrainingTable
+from kernelcast.records.training_table import (
+    NUMBER_COLUMNS,
+    TEXT_COLUMNS,
+    TrainingTable,
+    make_table,
+)
 from kernelcast.training_data.store import Store
 from support.builders import make_description
 from support.fakes import SyntheticLaunch
@@ -176,7 +181,8 @@ def make_analytic(seconds: float = 0.5, doubt: float = 0.0) -> AnalyticEstimate:
 def widen_schema(table: TrainingTable, schema: FeatureSchema) -> TrainingTable:
     """Give a table of another schema: features that it lacks are absent."""
     features = np.column_stack([table.column(name) for name in schema.names])
-    return table.with_features(schema, features)
+    columns = {name: getattr(table, name) for name in (*TEXT_COLUMNS, *NUMBER_COLUMNS)}
+    return make_table(schema, features, columns)
 
 
 def row_of(table: TrainingTable, place: int) -> LaunchRow:

@@ -86,9 +86,7 @@ class Answers:
     meter: ContentionMeter | None = None
     """Measures what other programs do when an answer is asked for; None where that is not known."""
     take_driver: Callable[[DeviceDescription], None] = lambda _: None
-    """Is told of a device whose driver is another than it was."""
     note_asked: Callable[[LaunchRequest, KnownLaunch], None] = lambda *_: None
-    """Is told of each launch that was answered and is remembered."""
     new_s: dict[str, float] = field(default_factory=dict)
     """Host time that the sampling of the last new kernel of a device took beside its samples."""
     busy: defaultdict[str, threading.Lock] = field(
@@ -335,7 +333,6 @@ class Answers:
         return request.executor.sample(task, timeout_s=policy.timeout_s, report=request.report)
 
     def _compose(self, request: LaunchRequest, known: KnownLaunch) -> Estimate | None:
-        """Give the answer of a launch; make it if there is none."""
         with known.lock:
             if known.answer is None:
                 if known.basis is None and known.outcome is not None:

@@ -56,7 +56,6 @@ class Refiner:
         self._thread: threading.Thread | None = None
 
     def note(self, request: LaunchRequest, known: KnownLaunch) -> None:
-        """Take a launch that somebody has asked for and that was sampled."""
         settings = request.policy.settings
         if request.is_live or settings.measure or not settings.samples or not known.is_open:
             return
@@ -128,7 +127,6 @@ class AskedLaunch:
         self.launch, self.device = launch, device
         self.request: LaunchRequest | None = None
         self.known: KnownLaunch | None = None
-        """The launch with its samples, where there are any."""
         self.best: Estimate | None = None
         """What is answered if time is over."""
         self.is_last_word = False
@@ -227,7 +225,6 @@ class Asker:
         return asked
 
     def _foretell(self, one: AskedLaunch, read: Callable[..., LaunchRequest]) -> None:
-        """Answer a launch by what is known of it."""
         try:
             one.request = read(one.launch, one.device)
             best, is_last_word = self._answers.foretell_launch(one.request)

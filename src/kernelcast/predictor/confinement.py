@@ -31,8 +31,6 @@ class SandboxMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protection:
-    """How strangers' kernels are kept from what is ours."""
-
     confinement: Confinement | None = None
     """What their processes may see; None: what this user can."""
     failure: str = ""

@@ -175,8 +175,6 @@ def replay(
     device_ids: Sequence[str] = (),
     settings: EstimateSettings,
 ) -> Iterator[RecordedAnswer]:
-    """Predict from recordings instead of devices."""
-
     def is_of(recording: Recording, problem: Problem) -> bool:
         """Tell whether it is of that kernel and index space, whoever chose the local size."""
         asked, ran = problem.ndrange, recording.ndrange

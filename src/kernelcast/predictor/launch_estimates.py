@@ -19,8 +19,6 @@ _QUANTILES = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchEstimate:
-    """One launch on one device."""
-
     problem: str
     device_id: str
     estimate: Estimate | None = None
@@ -57,7 +55,6 @@ class Placement:
     """Where and when a launch, or a task, is expected to run."""
 
     device: str
-    """Id of the device."""
     start_s: float
     end_s: float
     """In seconds from now."""
@@ -66,16 +63,12 @@ class Placement:
 
 
 class Compared(StrEnum):
-    """What times of devices were compared."""
-
     WITH_TRANSFERS = "kernel and transfers"
     KERNEL_ALONE = "kernel alone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FastestLaunch:
-    """The device on which a launch takes the least time, and what that rests on."""
-
     entry: LaunchEstimate
     compared: Compared
     unknown_transfers: tuple[str, ...] = ()
@@ -137,7 +130,6 @@ def _sum(machine: MachineDescription | None, way: str, sizes: Sequence[int]) -> 
 
 
 def choose_fastest(entries: Sequence[LaunchEstimate]) -> FastestLaunch:
-    """Choose the device on which a launch takes the least time."""
     names = list(dict.fromkeys(one.problem for one in entries))
     if len(names) > 1:
         msg = f"{', '.join(names)}: devices are compared by one launch; give entries of one problem"

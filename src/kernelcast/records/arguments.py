@@ -20,10 +20,7 @@ _SCALARS = {
                          ("float", (16, 32, 64)))
     for bits in widths
 }  # fmt: skip
-_BYTES = {name: dtype.itemsize for name, dtype in _SCALARS.items()}
 _VECTOR_LANES = (1, 2, 3, 4, 8, 16)
-# Bytes may be any number of them: a structure's.
-_BYTE_BASES = ("int8", "uint8")
 # OpenCL C's own names, as a kernel's signature shows them.
 _OPENCL_NAMES = {
     "char": "int8", "uchar": "uint8", "short": "int16", "ushort": "uint16",
@@ -47,7 +44,8 @@ class ElementType:
         match = _TYPE.fullmatch(text)
         if match and match["base"] in _SCALARS:
             lanes = int(match["lanes"] or 1)
-            if lanes in _VECTOR_LANES or (match["base"] in _BYTE_BASES and lanes > 0):
+            # Bytes may be any number of them: a structure's.
+            if lanes in _VECTOR_LANES or (match["base"] in {"int8", "uint8"} and lanes > 0):
                 return cls(match["base"], lanes)
         found = cls.from_opencl(text)
         if found is None:
@@ -87,7 +85,7 @@ class ElementType:
 
     @property
     def bytes(self) -> int:
-        return _BYTES[self.base] * (4 if self.lanes == 3 else self.lanes)
+        return self.dtype.itemsize * self.stored_lanes
 
     def __str__(self) -> str:
         return self.base if self.lanes == 1 else f"{self.base}x{self.lanes}"
@@ -194,7 +192,6 @@ class SamplerArgument:
     address: str
     """Beyond the image: ``none``, ``clamp``, ``clamp_to_edge``, ``repeat``, ``mirrored_repeat``."""
     normalized: bool
-    """Whether coordinates are between 0 and 1."""
 
     @property
     def type_name(self) -> str:

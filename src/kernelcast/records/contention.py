@@ -59,10 +59,7 @@ class Contention:
 
     def __post_init__(self) -> None:
         numbers = (self.worked_s, self.waited_s, self.others)
-        if (
-            not all(math.isfinite(number) and number >= 0 for number in numbers)
-            or not self.worked_s > 0
-        ):
+        if not (all(0 <= number < math.inf for number in numbers) and self.worked_s > 0):
             raise InputError(
                 f"contention: worked {self.worked_s} s, waited {self.waited_s} s beside "
                 f"{self.others} others; expected finite numbers, work above 0"
@@ -73,11 +70,8 @@ class Contention:
         """Time that a launch of a millisecond or more takes now over that alone, at least 1."""
         return 1 + self.waited_s / self.worked_s
 
-    def lengthen(self, alone_s: float) -> float:
-        return alone_s * (1 + (self.slowdown - 1) * min(1.0, alone_s / _SLICE_S))
-
     def find_alone(self, seconds: float) -> float:
-        """Compute what a launch takes alone that takes so long now: the inverse of `lengthen`."""
+        """Compute what a launch takes alone that takes so long now: the inverse of `slow`."""
         more = self.slowdown - 1
         if seconds >= self.slowdown * _SLICE_S:
             return seconds / self.slowdown
@@ -94,7 +88,7 @@ class Contention:
         # what other programs do changes from one tenth of a second to the next. Chosen on some
         # examples, judged on others and on the corpus (ADR 0033).
         more = z * 0.2 / math.sqrt(self.trials)
-        seconds = self.lengthen(alone.seconds)
+        seconds = alone.seconds * (1 + (self.slowdown - 1) * min(1.0, alone.seconds / _SLICE_S))
         down = math.hypot(math.log(alone.seconds / alone.low), more)
         up = math.hypot(math.log(alone.high / alone.seconds), more)
         # No launch is faster than alone.

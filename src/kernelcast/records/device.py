@@ -56,16 +56,13 @@ class DeviceDescription:
     opencl_version: str
     kind: DeviceKind
     compute_units: int
-    """Compute units; a software device may report more than the machine has cores."""
     local_memory_bytes: int
     global_memory_bytes: int
     max_allocation_bytes: int
     max_work_group_size: int
     max_work_item_sizes: tuple[int, ...]
     extensions: tuple[str, ...]
-    """Those extensions that matter to kernelcast, sorted."""
     has_non_uniform_work_groups: bool
-    """Whether a global size may have a remainder."""
     has_fp64: bool
     dialect: Dialect | None = None
     """What its compiler defines; None where no driver was asked."""
@@ -98,7 +95,6 @@ class SaturationPoint:
     software devices may report more compute units than they have, else P_sat times those."""
     computed: int | None = None
     measured: int | None = None
-    """By counting concurrent work-groups on the device."""
     limiter: str | None = None
     parts: int = 1
     """Equal contiguous parts of a launch that its cores get beforehand, one each (llvmpipe); 1

@@ -44,9 +44,7 @@ class Dialect:
     features: frozenset[str] = _USUAL_FEATURES
     """Optional features of OpenCL C 3.0, such as ``__opencl_c_images``; macros there."""
     has_images: bool = True
-    """Whether ``__IMAGE_SUPPORT__`` is defined."""
     is_little_endian: bool = True
-    """Whether ``__ENDIAN_LITTLE__`` is defined."""
 
     def __post_init__(self) -> None:
         for name in self.extensions | self.features:
@@ -75,7 +73,6 @@ class Dialect:
         return _LANGUAGES[min((1, 2), max((1, 0), self.version))]
 
     def list_flags(self, language: str) -> list[str]:
-        """List what clang's frontend is told for a source of one version of the language."""
         names = {*self.extensions}
         if language.startswith("CL3"):
             names |= self.features - {*_ALIKE.values()}

@@ -54,8 +54,6 @@ class ModelFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAside:
-    """An observation that is kept and not believed."""
-
     key: str
     seconds: float
     when: datetime | None = None
@@ -72,7 +70,6 @@ class HistoryFacts:
     last: datetime | None = None
     """When the oldest and the newest of them were made; None where it is not known."""
     set_aside: tuple[SetAside, ...] = ()
-    """Those that are not believed, newest last."""
     contradiction: str = ""
     """What those that are believed contradict; they have repeated. Empty if nothing."""
 
@@ -93,7 +90,6 @@ class PieceFacts:
     deviation: float
     """Standard deviation of the logarithm of its time."""
     weight: float
-    """Its share in the estimate; those of all pieces add up to 1."""
     moment: str = ""
     """When it was sampled; samples of one moment share an error."""
     note: str = ""
@@ -124,8 +120,6 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyticEstimate:
-    """Time of a whole launch by an analytic model."""
-
     model: str
     """Which: ``gpu``, ``cpu``, ``scratchpad``, ``mwp_cwp``."""
     machine: str

@@ -24,10 +24,6 @@ class Origin(StrEnum):
     """Somebody else measured it; `Observation.source` says who."""
 
 
-FIRST_SAMPLER = 1
-"""Revision of the sampler of observations, and of models, that do not tell theirs."""
-
-
 class ObservationFlag(StrEnum):
     """What a reader should know before learning from an observation."""
 
@@ -130,7 +126,8 @@ class Observation:
 
 
 def read_sampler(versions: Mapping[str, str]) -> int:
-    told = versions.get("sampler", str(FIRST_SAMPLER))
+    """Read the revision of the sampler; observations, and models, that do not tell are of 1."""
+    told = versions.get("sampler", "1")
     if not told.isdecimal():
         msg = f"observation: its sampler is of revision {told!r}; expected a whole number"
         raise InputError(msg)

@@ -58,6 +58,7 @@ def list_keys(kind: Any) -> dict[str, str]:  # noqa: ANN401 - the class of a rec
     }
 
 
+@CONVERTER.register_unstructure_hook_factory(is_dataclass)
 def _write_record(kind: Any) -> Any:  # noqa: ANN401 - as the library has them
     keys = list_keys(kind)
     renamed = {name: override(rename=key) for name, key in keys.items() if name != key}
@@ -65,7 +66,6 @@ def _write_record(kind: Any) -> Any:  # noqa: ANN401 - as the library has them
     return make(kind, CONVERTER, **renamed)
 
 
-CONVERTER.register_unstructure_hook_factory(is_dataclass, _write_record)
 CONVERTER.register_unstructure_hook(datetime, datetime.isoformat)
 
 

@@ -42,7 +42,6 @@ def identify_launch(
     parameters: Mapping[str, int | float | str] | None = None,
     arguments_digest: str = "",
 ) -> LaunchIdentity:
-    """Say what a launch is: source, options, index space, arguments, device and driver."""
     return LaunchIdentity(
         kernel=KernelIdentity(name=problem.kernel.name, digest=problem.kernel.digest),
         device=DeviceIdentity(

@@ -10,11 +10,9 @@ class Progress:
     total: int
     """Microbenchmarks, kernels on devices, configurations, or runs while these are measured."""
     title: str = ""
-    """The one that is at work."""
     stage: str = ""
     """What is done with it; empty where it begins."""
     rows: int | None = None
-    """Measured rows; None where there are none to measure."""
     remaining_s: float | None = None
     """About what the rest will take, in seconds; None as long as nobody knows."""
 

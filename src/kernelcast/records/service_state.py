@@ -30,8 +30,6 @@ class JobKind(StrEnum):
 
 
 class JobState(StrEnum):
-    """Where a job stands."""
-
     QUEUED = "queued"
     RUNNING = "running"
     DONE = "done"
@@ -48,9 +46,7 @@ class TokenRecord:
     """A caller's token; its secret is known to the caller only."""
 
     id: str
-    """Public part of the token."""
     name: str
-    """Whom it was given to."""
     digest: bytes = field(repr=False)
     scopes: frozenset[Scope]
     created_at: datetime

@@ -22,7 +22,6 @@ class CounterSample:
     is_exact: tuple[bool, ...]
     """Per counter: whether it was counted or follows from the source, and is no estimate."""
     work_items: tuple[int, ...]
-    """Of each work-group."""
 
     @property
     def is_present(self) -> npt.NDArray[np.bool_]:
@@ -79,7 +78,6 @@ class RequestPattern:
     bank_conflicts_per_request: float
     """Extra passes for local memory of 32 banks, 4 bytes wide; 0 for other memory."""
     is_measured: bool
-    """Whether addresses were recorded; else they were computed."""
 
     @property
     def is_coalesced(self) -> bool:
@@ -120,7 +118,6 @@ class InstrumentedKernel:
     header: str
     """Functions that must see OpenCL's own builtins, so it goes before everything else."""
     counter_count: int
-    """Counters per work-item, that of addresses aside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -155,7 +152,6 @@ class LineFacts:
         return add_weighted((counts, 1) for _, counts in self.parts)
 
     def executions(self, block_counts: Sequence[float]) -> float:
-        """Count how often its most frequent part is executed."""
         return max(block_counts[block] for block, _ in self.parts)
 
     def executed(self, block_counts: Sequence[float]) -> OperationCounts:

@@ -20,58 +20,47 @@ Column: TypeAlias = Sequence[str] | Sequence[float] | Texts | Numbers | npt.NDAr
 _Rows: TypeAlias = npt.NDArray[np.intp] | npt.NDArray[np.bool_]
 
 
-class _TextColumn:
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, table: "TrainingTable", owner: type | None = None) -> Texts:
-        return table.frame[self._name].to_numpy()
-
-
-class _NumberColumn:
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, table: "TrainingTable", owner: type | None = None) -> Numbers:
-        return table.frame[self._name].to_numpy()
-
-
 class TrainingTable:
     """Launches on devices, one a row; what is not known is NaN or an empty text."""
 
     __slots__ = ("frame", "schema")
 
-    keys = _TextColumn()
+    keys: Texts
     """Tells rows apart; models take rows in this order, whatever order they come in."""
-    kernels = _TextColumn()
+    kernels: Texts
     """``suite/application/kernel``, as far as they are known: a group to split by."""
-    applications = _TextColumn()
-    """``suite/application``, likewise."""
-    suites = _TextColumn()
-    devices = _TextColumn()
-    problems = _TextColumn()
+    applications: Texts
+    suites: Texts
+    devices: Texts
+    problems: Texts
     """Equal for the same launch on any device: by it devices are ranked and history is found."""
-    seconds = _NumberColumn()
-    noise = _NumberColumn()
+    seconds: Numbers
+    noise: Numbers
     """Half the 10-90 % spread of repeated runs over their median."""
-    linear_s = _NumberColumn()
+    linear_s: Numbers
     """The linear model's time of the whole launch, in seconds."""
-    linear_error = _NumberColumn()
+    linear_error: Numbers
     """Its standard error from the spread of the samples, as a share of `linear_s`."""
-    two_point_s = _NumberColumn()
+    two_point_s: Numbers
     """Time of the whole launch by the paper's formula on two sampling points, in seconds."""
-    sampling_s = _NumberColumn()
-    work_groups = _NumberColumn()
-    samplers = _NumberColumn()
+    sampling_s: Numbers
+    work_groups: Numbers
+    samplers: Numbers
     """Revision of the sampler that the samples are of."""
-    compute_units = _NumberColumn()
-    cache_bytes = _NumberColumn()
-    bandwidth_bytes_per_s = _NumberColumn()
-    flops_per_s = _NumberColumn()
+    compute_units: Numbers
+    cache_bytes: Numbers
+    bandwidth_bytes_per_s: Numbers
+    flops_per_s: Numbers
 
     def __init__(self, schema: FeatureSchema, frame: "pd.DataFrame") -> None:
         self.schema = schema
         self.frame = frame
+
+    def __getattr__(self, name: str) -> Texts | Numbers:
+        if name not in type(self).__annotations__:
+            raise AttributeError(name)
+        values: Texts | Numbers = self.frame[name].to_numpy()
+        return values
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -91,13 +80,8 @@ class TrainingTable:
         return TrainingTable(self.schema, self.frame.iloc[rows])
 
     def assign(self, **columns: Column) -> "TrainingTable":
-        return self.with_features(self.schema, self.features, **columns)
-
-    def with_features(
-        self, schema: FeatureSchema, features: npt.ArrayLike, **columns: Column
-    ) -> "TrainingTable":
         known = {name: getattr(self, name) for name in (*TEXT_COLUMNS, *NUMBER_COLUMNS)}
-        return make_table(schema, features, {**known, **columns})
+        return make_table(self.schema, self.features, {**known, **columns})
 
     @property
     def digest(self) -> str:
@@ -111,10 +95,9 @@ class TrainingTable:
         return found.hexdigest()
 
 
-TEXT_COLUMNS = tuple(name for name, one in vars(TrainingTable).items() if type(one) is _TextColumn)
-NUMBER_COLUMNS = tuple(
-    name for name, one in vars(TrainingTable).items() if type(one) is _NumberColumn
-)
+_COLUMNS = TrainingTable.__annotations__.items()
+TEXT_COLUMNS = tuple(name for name, kind in _COLUMNS if kind is Texts)
+NUMBER_COLUMNS = tuple(name for name, kind in _COLUMNS if kind is Numbers)
 
 
 def make_table(

@@ -78,12 +78,10 @@ class WorkGroupTrace:
     concurrency: int | None
     """Most work-groups active at once on the whole device; None if neither clock nor steps told."""
     p_sat: int | None
-    """The same per compute unit: the measured saturation point."""
     probe_concurrency: int
     """For comparison, what `kernelcast estimate` counts or computes without a trace."""
     staircase: Staircase
     outcome: Timeline | StepTimes
-    """What the clock told, or without one the growing launches."""
     run_length: float | None = None
     """Mean number of consecutive work-groups that a lane takes one after the other."""
 

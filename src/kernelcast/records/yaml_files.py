@@ -57,7 +57,6 @@ class Located:
     folder: Path = Path()
     """What names of files are relative to."""
     error: type[InputError] = InputError
-    """What `fail` raises."""
 
     def fail(self, complaint: str) -> NoReturn:
         line = self.node.start_mark and self.node.start_mark.line + 1
@@ -188,7 +187,6 @@ class Located:
         ]
 
     def list_some(self) -> "list[Located]":
-        """List a list, or one value in its place."""
         return self.items() if self.is_list else [] if self.is_null else [self]
 
     @property
@@ -205,11 +203,9 @@ class Located:
 
     @property
     def is_null(self) -> bool:
-        """Whether the value is left empty or null."""
         return isinstance(self.node, yaml.ScalarNode) and self.node.tag == "tag:yaml.org,2002:null"
 
     def text(self) -> str:
-        """Read a text, parameters filled in."""
         return self._fill_in("{}")
 
     def _fill_in(self, form: str) -> str:
@@ -247,7 +243,6 @@ class Located:
         return tuple(item.integer(minimum=minimum) for item in items)
 
     def file(self) -> Path:
-        """Read the name of a file that is there."""
         if self.path is None:
             self.fail(
                 "names a file, and no file of the sender is read here; give a source as `code`, "

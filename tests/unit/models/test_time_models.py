@@ -14,6 +14,7 @@ from kernelcast.models.validation.report import validate
 from kernelcast.models.versioned_files import ModelFileError
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.training_table import TrainingTable
 from support.synthetic_rows import SCHEMA, make_rows
 
 # One of each kind: the ablations differ from the hybrid only in their feature groups.
@@ -73,7 +74,7 @@ class TestModels:
         """Another schema is refused, and so is a single group to learn from."""
         other = FeatureSchema(names=UNSEEN.schema.names, version=UNSEEN.schema.version + 1)
         with pytest.raises(InputError, match=rf"(?s){UNSEEN.schema.id}.*{other.id}"):
-            fitted.predict(UNSEEN.with_features(other, UNSEEN.features))
+            fitted.predict(TrainingTable(other, UNSEEN.frame))
         with pytest.raises(InputError, match="two groups"):
             model.fit(TABLE.take(TABLE.kernels == TABLE.kernels[0]))
 

@@ -13,26 +13,20 @@ from kernelcast.models.evidence.fusion import Kind, Piece
 from kernelcast.models.evidence.stored import publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.composing import list_contradictions
-from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
-from kernelcast.predictor.answering.memory import KnownKernel, SizeKey
-from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.estimates import replay
 from kernelcast.records.estimates import Tier
-from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training_data.store import Store, open_store
-from support.evidence import make_rows, make_size
+from support.evidence import make_rows
 from support.fake_executor import (
     DEVICE,
     PROBLEM,
     FakeExecutor,
-    SettableClock,
     answer,
     make_predictor,
     make_problem,
     observe,
 )
-from support.observations import make_launch
 
 UNSAMPLED = EstimateSettings(samples=False)
 
@@ -132,48 +126,6 @@ def test_what_others_observe_is_seen_at_the_next_question(
         observe(other, other.estimate(problem, DEVICE.id), 0.2, 0.2, 0.2)
     again = predictor.estimate(problem, DEVICE.id)
     assert "observed" in {one.kind for one in again.list_pieces()}
-
-
-def test_an_estimate_tells_of_others_and_not_of_itself() -> None:
-    """Hears the same of others before and after a launch is estimated; others hear of it."""
-    model, kernel = calibrate(make_rows()), KnownKernel(read_stored=dict, depends_on_contents=False)
-
-    def ask(items: float) -> float:
-        launch = replace(make_launch(1), arguments_digest=f"{items:064.0f}")
-        (piece,) = kernel.ask(launch, make_size(math.log(items), 0.0), model, Policy())
-        return piece.log_seconds
-
-    def estimate(items: float, seconds: float) -> None:
-        key = make_launch(1).ndrange, f"{items:064.0f}"
-        kernel.estimate(key, make_size(math.log(items), math.log(seconds), noise=0.1), ())
-
-    estimate(1e6, 0.1)
-    before = ask(2e6)
-    estimate(2e6, 0.9)
-    assert ask(2e6) == pytest.approx(before)
-    first = ask(4e6)
-    estimate(2e6, 0.2)
-    assert ask(2e6) == pytest.approx(before)
-    assert first != pytest.approx(ask(4e6))
-    estimate(1e6, 0.5)
-    assert ask(2e6) != pytest.approx(before)
-
-
-def test_sizes_that_the_store_lost_are_forgotten() -> None:
-    """Notices what other processes have observed, and what was removed."""
-    clock, launch = SettableClock(), make_launch(1)
-    stored: dict[SizeKey, LaunchHistory] = {}
-    kernel = KnownKernel(read_stored=lambda: dict(stored), clock=clock, depends_on_contents=False)
-    assert not kernel.count_observed(launch, Policy())
-    history = LaunchHistory()
-    history.add(Seen(seconds=0.1))
-    stored[NDRange(global_size=(640,), local_size=(64,)), "a" * 64] = history
-    assert not kernel.count_observed(launch, Policy())
-    clock.now_s += 10.0
-    assert kernel.count_observed(launch, Policy()) == 1
-    stored.clear()
-    clock.now_s += 10.0
-    assert not kernel.count_observed(launch, Policy())
 
 
 def test_what_contradicts_each_other_is_named() -> None:

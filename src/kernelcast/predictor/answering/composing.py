@@ -89,7 +89,6 @@ class Basis:
     """The launch, its samples and all methods side by side; what it answers is not fused yet."""
     pieces: tuple[Piece, ...]
     model: EvidenceModel
-    """Weighs them."""
     log_factor: float | None = None
     """Natural logarithm of the factor on what fused samples say; None where nothing was asked."""
     distance: float = 0.0
@@ -97,7 +96,6 @@ class Basis:
     missing: Mapping[str, str] = field(default_factory=dict)
     """Why there is nothing of a tier."""
     size: KnownSize
-    """How much it does, to be compared with other sizes."""
 
 
 def counts_history(policy: Policy) -> bool:
@@ -130,7 +128,6 @@ def weigh_history(history: LaunchHistory, policy: Policy, model: EvidenceModel) 
 def weigh_models(
     model: EvidenceModel, estimate: Estimate, learned_s: float | None, doubt: float = 0.0
 ) -> list[Piece]:
-    """Make pieces of models that need no samples; the analytic one's may be doubted."""
     analytic_s = estimate.estimates_s.get(Tier.ANALYTIC.value)
     told = ((Kind.ANALYTIC, analytic_s, doubt), (Kind.LEARNED, learned_s, 0.0))
     made = (

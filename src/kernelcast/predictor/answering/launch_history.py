@@ -74,7 +74,6 @@ class Claim:
     """What else than observations says of a launch's time: an estimate, or a lower bound alone."""
 
     text: str
-    """What is said against times outside."""
     seconds: float
     low_s: float
     high_s: float = math.inf
@@ -125,7 +124,6 @@ LEAST: Final = _bound(1e-7, "no device runs a kernel in less than 100 ns")
 
 
 def bound_launch(device: DeviceDescription, ndrange: NDRange) -> Claim:
-    """Bound the time of a launch of this size, whatever it does."""
     units, items = _count_units(device), ndrange.work_item_count
     # Three instructions a cycle on 64 lanes of a byte each, at 6 GHz: below 1.2e12.
     least_s = items / (2e12 * units)
@@ -211,7 +209,6 @@ class Seen:
 
     seconds: float
     noise: float | None = None
-    """Half the 10-90 % spread over the median, of several runs."""
     when: datetime | None = None
     is_first: bool = False
     """Whether it was the first launch of its kernel: it is kept apart."""
@@ -237,13 +234,10 @@ class LaunchHistory:
     """Observations of one launch, newest last; not for several threads at once."""
 
     known: tuple[Claim, ...] = ()
-    """What is known of the launch beside its observations; see `hold_against`."""
     instructions: object = None
-    """How many it executes, where the store tells that."""
     absence: str = NO_HISTORY
     """Why there is none, where there is none."""
     failure: str = ""
-    """What went wrong when the store was asked."""
     shifts: int = 0
     """How often observations that repeat have taken the place of what was believed."""
     middle_s: float = 0.0
@@ -263,7 +257,6 @@ class LaunchHistory:
 
     @property
     def times_s(self) -> list[float]:
-        """The times that were observed, believed or not."""
         return [one.seconds for one in self._all]
 
     def agrees_with(self, seconds: float) -> bool:
@@ -340,7 +333,6 @@ class LaunchHistory:
 
     @property
     def moments(self) -> int:
-        """How many of those that are believed are apart in time."""
         return _count_moments(self._believed)
 
     def describe(self) -> HistoryFacts:
@@ -407,7 +399,6 @@ class LaunchHistory:
         return DOUBTED if reason else frozenset({ObservationFlag.OUTLIER})
 
     def _believe(self, these: Sequence[Seen], *, anew: bool) -> None:
-        """Rest the answer on observations too, or on them alone."""
         kept = [x for x in self._aside if x[1] and x[0] not in these]
         self._aside = deque(kept, maxlen=RECENT)
         if anew:

@@ -30,8 +30,6 @@ INSTRUCTIONS = "instructions"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchRequest:
-    """One launch on one device, and what its answer may be made of."""
-
     problem: Problem
     device: DeviceDescription
     policy: Policy
@@ -108,8 +106,6 @@ Pair: TypeAlias = "tuple[Problem | Launch, str | DeviceDescription | None]"
 
 
 class RequestReader:
-    """Reads what callers ask for; threads share one."""
-
     def __init__(
         self, executor: Executor, devices: Sequence[str | DeviceDescription] | None = None
     ) -> None:

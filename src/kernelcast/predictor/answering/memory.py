@@ -119,7 +119,6 @@ class KnownKernel:
     estimated: FIFOCache[SizeKey, tuple[KnownSize, tuple[SampledMoment, ...]]] = field(
         default_factory=lambda: FIFOCache(64)
     )
-    """What was estimated of sizes, and their samples."""
     asked_s: float = -math.inf
     version: int = field(default_factory=lambda: next(_versions))
     """Another one once answers of the kernel's launches have to be made anew."""
@@ -357,14 +356,11 @@ class Answer:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class KnownLaunch:
-    """One launch on one device."""
-
     identity: LaunchIdentity
     """The launch, local size chosen where that is known."""
     answer: Estimate | None = None
     """What is answered until something changes."""
     basis: Basis | None = None
-    """What is known beside its observations."""
     pieces: tuple[Piece, ...] = ()
     outcome: EstimateOutcome | None = None
     history: LaunchHistory | None = None
@@ -458,7 +454,6 @@ class Memory:
             return self._kernels[key]
 
     def forget_device(self, device_id: str) -> None:
-        """Forget the launches of a device: its driver is another now."""
         with self._met:
             for key, one in [*self._launches.items()]:
                 if one.identity.device.id == device_id:

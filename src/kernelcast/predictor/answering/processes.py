@@ -46,15 +46,12 @@ class LaunchRow:
     """What learned models see of one launch on one device: a row of a `TrainingTable`."""
 
     vector: FeatureVector
-    """Features, made exactly as a collection makes them."""
     columns: Mapping[str, float]
     """The table's other columns; NaN where one is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateTask:
-    """An estimate to be made in a child process."""
-
     problem: Problem
     device_id: str
     settings: EstimateSettings
@@ -64,7 +61,6 @@ class EstimateTask:
     """Whether a copy of the kernel that counts is worth its build; else counters are derived from
     the source."""
     facts: LaunchFacts | None = None
-    """Found at an earlier sampling of the same launch."""
     ends_s: float | None = None
     """`time.monotonic`, the same for all processes, at which it ends without samples; None: it
     takes its time."""
@@ -84,7 +80,6 @@ class EstimateOutcome:
     row: LaunchRow | None = None
     """What learned models need, where it was asked for and could be had."""
     row_failure: str = ""
-    """Why there is no row although one was asked for."""
     accesses: tuple[Access | None, ...] = ()
     """What the kernel may do with each argument; None where it is no buffer or unknown."""
     moments: tuple[SampledMoment, ...] = ()
@@ -92,7 +87,6 @@ class EstimateOutcome:
     """Whether what buffers hold decides how much work-items do; None where the source was not
     read."""
     awaits_runs: bool = False
-    """Whether whole runs are still to be timed."""
     by_clock: bool = False
     """Whether samples were timed by the host's clock, since the device's events tell wrong
     times."""
@@ -130,8 +124,6 @@ class ModelTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOutcome:
-    """What the analytic model said."""
-
     analytic: AnalyticEstimate | None
     """None if the device was not calibrated."""
     ndrange: NDRange
@@ -146,7 +138,6 @@ class ModelOutcome:
 def append_moments(
     before: Iterable[SampledMoment], more: Iterable[SampledMoment]
 ) -> tuple[SampledMoment, ...]:
-    """Put samples behind earlier ones of the launch."""
     newest = [*before, *more][-MOST_MOMENTS:]
     return tuple(replace(one, moment=str(number)) for number, one in enumerate(newest, start=1))
 
@@ -168,7 +159,6 @@ def read_moments(
 
 
 def annotate(estimate: Estimate, *warnings: str, **explained: Any) -> Estimate:  # noqa: ANN401
-    """Add warnings to an answer, and say more of how it was obtained."""
     return replace(
         estimate,
         warnings=(*estimate.warnings, *warnings),
@@ -311,7 +301,6 @@ class CallerProcesses(_Processes):
             return take_result(_MODEL, messages, task.device_id, report)
 
     def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> float | None:
-        """Count the instructions of a launch by its source; None where that does not tell."""
         scalars = (one.values for one in problem.arguments if isinstance(one, ScalarArgument))
         key = (problem.kernel.digest, problem.ndrange, tuple(scalars))
         with self._lock:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _POINTERS = "versions.json"
 _UNUSABLE = (InputError, OSError, ValueError, ImportError)
-"""What a model that cannot be used raises."""
 
 
 _Model = TypeVar("_Model")
@@ -42,13 +41,9 @@ def find_shipped() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FoundEvidence:
-    """What weighs evidence on a device."""
-
     model: EvidenceModel
     origin: str
-    """Whose they are."""
     facts: ModelFacts
-    """Name, version and origin of a correction."""
     failures: tuple[str, ...] = ()
 
 

@@ -41,10 +41,12 @@ def test_the_time_alone_is_found_again(seconds: float, waited_s: float) -> None:
     """Short launches are let in at once; what is kept of a run and what is expected agree."""
     seen = _contention(waited_s=waited_s)
     alone_s = seen.find_alone(seconds)
-    assert seen.lengthen(alone_s) == pytest.approx(seconds, rel=1e-6)
+    alone = Interval(seconds=alone_s, low=alone_s, high=alone_s, coverage=0.9)
+    assert seen.slow(alone).seconds == pytest.approx(seconds, rel=1e-6)
     assert seconds / seen.slowdown <= alone_s * (1 + 1e-9)
     assert alone_s <= seconds * (1 + 1e-9)
-    assert seen.lengthen(1e-5) <= 1e-5 * (1 + 0.01 * seen.slowdown)
+    short = Interval(seconds=1e-5, low=1e-5, high=1e-5, coverage=0.9)
+    assert seen.slow(short).seconds <= 1e-5 * (1 + 0.01 * seen.slowdown)
 
 
 def test_an_estimate_holds_both_times() -> None:
