@@ -33,6 +33,7 @@ from kernelcast.workers import (
     WarmChildren,
     take_result,
 )
+from kernelcast.workers.task import find_function
 
 ReportProgress = Callable[[str], None]
 MOST_MOMENTS: Final = 8
@@ -174,28 +175,6 @@ def put_analytic(estimate: Estimate, found: AnalyticEstimate | None) -> Estimate
     return annotate(estimate, limiters=dict(found.limiters))
 
 
-class Executor(Protocol):
-    """Answers tasks; tests have one that needs no device."""
-
-    def sample(
-        self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
-    ) -> EstimateOutcome: ...
-
-    def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
-        """Ask the analytic model of a device; in this process, since the source is our caller's."""
-        from kernelcast.predictor.answering.measuring import model_alone
-
-        del timeout_s
-        return model_alone(task, report)
-
-    def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> float | None:
-        """Count the instructions of a launch by its source; None where that does not tell."""
-        from kernelcast.launches.source_check import count_work
-
-        del device_id, asks  # this process counts: the source is the caller's own
-        return count_work(problem)
-
-
 _CHILD: Final = "kernelcast.predictor.answering.measuring"
 _SAMPLE: Final = Task(
     entry=f"{_CHILD}:sample_on_device",
@@ -209,6 +188,27 @@ _COUNT: Final = Task(
     entry="kernelcast.launches.source_check:count_problem", returns=tuple[float, ...]
 )
 _TAKE_TURNS: Final = "kernelcast.sampling.cores:take_turns_by"
+
+
+class Executor(Protocol):
+    """Answers tasks; tests have one that needs no device."""
+
+    def sample(
+        self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
+    ) -> EstimateOutcome: ...
+
+    def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
+        """Ask the analytic model of a device; in this process, since the source is our caller's."""
+        del timeout_s
+        answer: ModelOutcome = find_function(_MODEL.entry)(task, report)
+        return answer
+
+    def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> float | None:
+        """Count the instructions of a launch by its source; None where that does not tell."""
+        from kernelcast.launches.source_check import count_work
+
+        del device_id, asks  # this process counts: the source is the caller's own
+        return count_work(problem)
 
 
 def take_outcome(
