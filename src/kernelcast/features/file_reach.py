@@ -5,10 +5,9 @@ word that pasting could make of them. It holds for whatever macros a runtime def
 """
 
 import functools
-import itertools
 import re
 from collections.abc import Sequence, Set
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TypeAlias
 
 from kernelcast.records.errors import InputError
 
@@ -21,8 +20,8 @@ _OF_FILES: Final = re.compile(
 )
 """Directives that can name files; not even a macro's body may look like one."""
 _PASTED: Final = (
-    "asm", "_asm", "__asm", "__asm__", "_Pragma", "__FILE__", "__BASE_FILE__", "__FILE_NAME__",
-    "__TIMESTAMP__", "__DATE__", "__TIME__", "__INCLUDE_LEVEL__",
+    "asm", "_asm", "_Pragma", "__FILE__", "__BASE_FILE__", "__FILE_NAME__", "__TIMESTAMP__",
+    "__DATE__", "__TIME__", "__INCLUDE_LEVEL__",
 )  # fmt: skip
 """Words that may neither stand in a source nor be pasted together, and beginnings of such words."""
 _PASTED_BEGINNINGS: Final = (
@@ -53,109 +52,87 @@ _NESTED: Final = functools.reduce(
 )
 _ARGUMENTS: Final = re.compile(rf"\({_NESTED}*+\)")
 _ATTRIBUTE: Final = re.compile(rf"(?<!\S)__attribute(?:__)? (?:\( \( ({_NESTED}*+)\) \))?")
-
-_ODD_TEXT: Final = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]|\?\?[=/'()!<>-]")
-_SPLICE: Final = re.compile(r"\\[ \t\v\f]*+\n")
+_BALANCED: Final = re.compile(rf"{_NESTED}*+")
+_NUMBER: Final = r"\.?[0-9](?:[eEpP][+-]|[\w.])*+"
 _TOKEN: Final = re.compile(
-    r"""
+    rf"""
       (?P<blank>[ \t\v\f]++|//[^\n]*+|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/)
-    | (?P<word>[A-Za-z_][A-Za-z0-9_]*+)
-    | (?P<number>\.?[0-9](?:[eEpP][+-]|[A-Za-z0-9_.])*+)
-    | (?P<literal>"(?:[^"\\\n]|\\[^\n])*+"|'(?:[^'\\\n]|\\[^\n])*+')
-    | (?P<quote>["'])
-    | (?P<sign>\n|\#\#|(?!/\*|%:)[!#%&()*+,\-./:;<=>?\[\]^{|}~])
-    | (?P<other>/\*|%:|.)
+    | (?P<raw>(?:u8|[uUL])?R")
+    | (?P<literal>"(?:[^"\\\n]|\\[^\n])*+"|(?:u8|[uUL]|(?<!\w))'(?:[^'\\\n]|\\[^\n])*+')
+    | (?P<quote>(?:(?:{_NUMBER})?'|")[^\n]*+)
+    | (?P<other>/\*|%:|[^\n -~]|[\\@$`])
+    | (?P<opening>(?<=\w)\()
+    | [A-Za-z_]\w*+|{_NUMBER}|\#\#|.|\n
     """,
-    re.VERBOSE,
+    re.ASCII | re.VERBOSE,
 )
 _WORD: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_PARAMETERS: Final = "#("
-"""Token of a parenthesis right after a macro's name."""
-_MESSAGES: Final = (["#", "error"], ["#", "warning"])
-_Line = tuple[str, ...]
+_Line: TypeAlias = tuple[str, ...]
 
 
 def check_reach(source: str, definitions: Sequence[str] = ()) -> None:
     """Refuse a source that could reach files, together with definitions of ``-D``."""
-    try:
-        for one in definitions:
-            # Nothing of it may go on in the first line of the source.
-            if re.search(r"//|/[*]|[\r\n]|\\\s*\Z", one):
-                _refuse(f"a comment, or the end of a line, in -D{one[:80]}", "leave it out")
-        defined = "".join(f"#define {one.replace('=', ' ', 1)}\n" for one in definitions)
-        lines = _split_lines(defined + source)
-        macros = [line for line in lines if line[:2] == ("#", "define") and len(line) > 2]
-        # A macro with an odd parenthesis could end one attribute and begin another.
-        is_odd = False
-        for line in macros:
-            signs = ((one == "(") - (one == ")") for one in _split_definition(line)[1])
-            depths = [0, *itertools.accumulate(signs)]
-            is_odd |= min(depths) < 0 or depths[-1] > 0
-        for line in lines:
-            is_directive = line[0] == "#"
-            if is_directive and len(line) > 1 and not _DIRECTIVE.match(" ".join(line)):
-                _refuse(f"the directive #{line[1]}")
-            if line[:2] == ("#", "define"):
-                if found := _OF_FILES.search(" ".join(line[2:])):
-                    _refuse(f"the directive #{found[1]}")
-            elif not {"#", "##"}.isdisjoint(line[2 * is_directive :]):
-                _refuse("# in the middle of a line that is no #define")
-        _check_words(lines, {line[2] for line in macros}, is_odd=is_odd)
-        _check_pasting(lines)
-    except ValueError as error:
-        what, advice = error.args
-        subject = "code or build options" if definitions else "code"
-        msg = f"{subject}: holds {what}; no file is reached from here: {advice}"
-        raise InputError(msg) from error
+    for one in definitions:
+        # Nothing of it may go on in the first line of the source.
+        if re.search(r"//|/[*]|[\r\n]|\\\s*\Z", one):
+            _refuse(f"a comment, or the end of a line, in -D{one[:80]}", "leave it out")
+    defined = "".join(f"#define {one.replace('=', ' ', 1)}\n" for one in definitions)
+    lines = _split_lines(defined + source)
+    for line in lines:
+        if line[0] == "#" and len(line) > 1 and not _DIRECTIVE.match(" ".join(line)):
+            _refuse(f"the directive #{line[1]}")
+        if line[:2] == ("#", "define"):
+            if found := _OF_FILES.search(" ".join(line[2:])):
+                _refuse(f"the directive #{found[1]}")
+        elif not {"#", "##"}.isdisjoint(line[2 * (line[0] == "#") :]):
+            _refuse("# in the middle of a line that is no #define")
+    _check_words(lines)
+    _check_pasting(lines)
 
 
 def _refuse(what: str, advice: str = "put everything into the source") -> NoReturn:
-    raise ValueError(what, advice)
+    raise InputError(f"code or build options: hold {what}; no file is reached from here: {advice}")
 
 
 def _split_lines(source: str) -> list[_Line]:
     """Split a text into tokens by line; quoted texts are empty, comments are gone."""
     text = re.sub(r"\r\n?", "\n", source)
-    if odd := _ODD_TEXT.search(text):
+    if odd := re.search(r"[\x00-\x08\x0e-\x1f\x7f]|\?\?[=/'()!<>-]", text):
         _refuse(f"the control character or trigraph {odd[0]!r}", "give plain text")
     text = text.replace("\\\n", "")
-    for line in text.split("\n"):
-        # Some compilers join the lines all the same; then the next one is quoted, or a comment.
-        end = line.rstrip(" \t\v\f")
-        if end != line and end.endswith("\\") and re.search("//|[\"']", line):
-            _refuse("blanks between a backslash and the end of a line that quotes", "remove them")
-    text = _SPLICE.sub("", text)
+    # Some compilers join the lines all the same; then the next one is quoted, or a comment.
+    if re.search(r"^(?=.*?(?://|[\"'])).*\\[ \t\v\f]++$", text, re.MULTILINE):
+        _refuse("blanks between a backslash and the end of a line that quotes", "remove them")
     lines: list[list[str]] = [[]]
-    place, before, ended = 0, "", -1
-    while match := _TOKEN.match(text, place):
-        kind, token = match.lastgroup, match[0]
-        glued = before if ended == place and re.match(r"\w", before) else ""
+    for match in _TOKEN.finditer(re.sub(r"\\[ \t\v\f]*+\n", "", text)):
+        kind, token, line = match.lastgroup, match[0], lines[-1]
         if kind == "other":
             _refuse(f"the characters {token!a} outside comments and texts", "use the letters of C")
-        if kind == "literal" and token[0] == '"' and re.fullmatch(r"(?:u8|[uUL])?R", glued):
+        if kind == "raw":
             _refuse("a raw text", 'write it as "..."')
-        is_odd = token[0] == "'" and bool(glued) and not re.fullmatch("u8|[uUL]", glued)
-        if kind == "quote" or is_odd:
+        if kind == "quote":
             # No compiler takes such a line but where it skips it, as an apostrophe's of a sentence.
-            rest = text[place + 1 :].partition("\n")[0]
-            if re.search(r"/\*|\*/|//|[\"\\]", rest):
+            if re.search(r"/\*|\*/|//|[\"\\]", token[1:]):
                 _refuse("a quotation mark without its second one", "close it, or write a comment")
-            lines[-1] += re.findall(r"[A-Za-z_]\w*|##?", rest, re.ASCII)
-            place += 1 + len(rest)
-            continue
-        place = match.end()
-        if token == "\n":
+            line += re.findall(r"[A-Za-z_]\w*|##?", token, re.ASCII)
+        elif token == "\n":
             lines.append([])
+        elif kind == "opening" and line[:-1] == ["#", "define"]:
+            line.append("#(")  # begins the parameters
         elif kind != "blank":
-            is_macro = token == "(" and glued and lines[-1][:-1] == ["#", "define"]
-            lines[-1].append(_PARAMETERS if is_macro else '""' if kind == "literal" else token)
-            before, ended = token, place
+            line.append('""' if kind == "literal" else token)
     # Nothing of a message is the program's.
-    return [tuple(line[: 2 if line[:2] in _MESSAGES else None]) for line in lines if line]
+    messages = (["#", "error"], ["#", "warning"])
+    return [tuple(line[: 2 if line[:2] in messages else None]) for line in lines if line]
 
 
-def _check_words(lines: Sequence[_Line], defined: Set[str], *, is_odd: bool) -> None:
+def _check_words(lines: Sequence[_Line]) -> None:
     """Refuse words of compilers, and attributes that are not known to be harmless."""
+    macros = [line for line in lines if line[:2] == ("#", "define") and len(line) > 2]
+    defined = {line[2] for line in macros}
+    # A macro with an odd parenthesis could end one attribute and begin another.
+    bodies = [" ".join(_split_definition(line)[1]) for line in macros]
+    is_odd = not all(map(_BALANCED.fullmatch, bodies))
     # What stands between two directives is one piece.
     text = "".join(
         f"\n{' '.join(line)} \n" if line[0] == "#" else f"{' '.join(line)} " for line in lines
@@ -184,28 +161,22 @@ def _check_pasting(lines: Sequence[_Line]) -> None:
     for parameters, body in split:
         for left, sign, right in zip(("", *body), body, (*body[1:], ""), strict=False):
             if sign == "##":
-                for pool, one in ((firsts, left), (nexts, right)):
-                    pool |= words if one in parameters else {one}
-    if not nexts:
-        return
+                firsts |= words if left in parameters else {left}
+                nexts |= words if right in parameters else {right}
     starts = {one[:end] for one in nexts for end in range(1, 20 + 1)}
-    for wanted, ends in ((_PASTED, nexts), (_PASTED_BEGINNINGS, starts)):
-        for word in wanted:
-            first, middle, last = (
-                "|".join(re.escape(one) for one in pool if one and one in word) or "(?!)"
-                for pool in (firsts, nexts, ends)
-            )
-            if pieces := re.fullmatch(f"({first})((?:{middle})*)({last})", word):
-                told = ", ".join(f"`{one}`" for one in pieces.groups() if one)
-                _refuse(f"## that could make the word {word} of {told}", "rename one of them")
+    for word in (*_PASTED, *_PASTED_BEGINNINGS) if nexts else ():
+        first, middle, last = (
+            "|".join(re.escape(one) for one in pool if one and one in word) or "(?!)"
+            for pool in (firsts, nexts, nexts if word in _PASTED else starts)
+        )
+        if pieces := re.fullmatch(f"({first})((?:{middle})*)({last})", word):
+            told = ", ".join(f"`{one}`" for one in pieces.groups() if one)
+            _refuse(f"## that could make the word {word} of {told}", "rename one of them")
 
 
 def _split_definition(line: _Line) -> tuple[Set[str], _Line]:
     """Give what stands for any word, and what a line tells a compiler."""
-    open_ended = {")", "__VA_ARGS__", "__VA_OPT__"}
-    if line[0] != "#":
-        return set(), line
-    if line[3:4] != (_PARAMETERS,) or ")" not in line:
-        return open_ended, line[2:]
-    end = line.index(")")
-    return {*line[4:end], *open_ended} - {",", "."}, (line[2], *line[end + 1 :])
+    body = line[2:] if line[0] == "#" else line
+    start = body.index(")") + 1 if body[1:2] == ("#(",) and ")" in body else 1
+    parameters = {*body[2:start], ")", "__VA_ARGS__", "__VA_OPT__"} - {",", "."}
+    return parameters, (*body[:1], *body[start:])
