@@ -7,7 +7,8 @@ addresses, which tell the device's compiler no types.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -22,9 +23,7 @@ from kernelcast.compiling.ir import (
     split_sequence,
 )
 from kernelcast.compiling.signatures import read_types
-from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import read_code
-from kernelcast.features.ir.facts import FactsReader
 from kernelcast.features.ir.operations import (
     INTRINSICS,
     lanes_of,
@@ -94,16 +93,16 @@ _EXTENSIONS: Final = "".join(
 
 
 def write_counting_copy(kernel: Kernel) -> InstrumentedKernel:
-    reader, facts = read_code(kernel)
-    errors = [gap.reason for gap in facts.gaps if "error in the source" in gap.reason]
-    if errors:
-        raise InputError(f"kernel {kernel.name}: cannot be counted; {errors[0]}")
-    return _Writer(kernel, reader, facts).write()
+    return _Writer(kernel).write()
 
 
 class _Writer:
-    def __init__(self, kernel: Kernel, reader: FactsReader, facts: KernelFacts) -> None:
-        self._kernel, self._reader = kernel, reader
+    def __init__(self, kernel: Kernel) -> None:
+        reader, facts = read_code(kernel)
+        errors = [gap.reason for gap in facts.gaps if "error in the source" in gap.reason]
+        if errors:
+            raise InputError(f"kernel {kernel.name}: cannot be counted; {errors[0]}")
+        self._kernel, self._counters, self._log = kernel, reader.counters, len(reader.counters)
         self._evaluator, self._flow = reader.code, reader.code.flow
         self._module, self._function = self._evaluator.module, self._evaluator.function
         self._names: dict[str, str] = {}
@@ -113,75 +112,15 @@ class _Writer:
         """At the beginning of its body."""
         self._body: list[str] = []
         self._labels = {label: f"kc_l{number}" for number, label in enumerate(self._flow.order)}
-        self._touched: dict[int, list[tuple[int, Operand]]] = {}
-        self._log = len(reader.counters)
+        self._touched: dict[int, list[tuple[int, Operand]]] = defaultdict(list)
         for one, operand, site in reader.touches:
-            self._touched.setdefault(id(one), []).append((site, operand))
+            self._touched[id(one)].append((site, operand))
         self._buffers = {access.site: access.buffer or "" for access in facts.accesses}
         self._bases: dict[str, str] = {}
         """Where buffers and arrays begin, by name."""
 
     def write(self) -> InstrumentedKernel:
-        parameters = [*self._write_parameters()]
-        for one in self._flow.list_instructions():
-            if one.name:
-                self._declare(one)
-        for label in self._flow.order:
-            self._body.append(f"{self._labels[label]}: ;")
-            counter = self._reader.counters.get(label)
-            if counter is not None:
-                self._body.append(f"kc_n{counter}++;")
-            for one in self._flow.blocks[label]:
-                for site, operand in self._touched.get(id(one), ()):
-                    touched = f"(ulong){self._operand(operand)}"
-                    access = read_vector_access(one, self._module)
-                    if access is not None:
-                        touched += f" + {self._operand(access.index)} * {access.stride}ul"
-                    base = self._bases.get(self._buffers.get(site, ""), "0")
-                    self._body.append(f"kc_note(kc_at, kc_n{self._log}++, kc_log, kc_capacity, "
-                                      f"{site}, {touched} - {base});")  # fmt: skip
-                if one.opcode in ("br", "switch", "ret", "unreachable"):
-                    self._end(label, one)
-                elif one.opcode == "call":
-                    self._call(one)
-                elif one.opcode == "store":
-                    value, address = one.operands
-                    lanes, element = split_sequence(one.type) or (0, one.type)
-                    target, text = self._at(address, element), self._operand(value)
-                    self._body.append(
-                        f"vstore{lanes}({text}, 0, {target});" if lanes else f"*{target} = {text};"
-                    )
-                elif one.opcode == "insertelement":
-                    self._insert(one)
-                elif one.opcode == "phi":
-                    self._body.append(f"{self._names[one.name]} = {self._names[one.name]}_next;")
-                elif one.opcode != "alloca":
-                    self._body.append(f"{self._names[one.name]} = {self._value(one)};")
-        parameters += ["__global uint *kc_counts", "__global ulong *kc_log", "uint kc_capacity"]
-        words = self._log + 1
-        counters = [f"uint kc_n{number} = 0;" for number in range(words)]
-        sizes = ", ".join(map(str, self._module.required_local_size(self._function)))
-        required = f"__attribute__((reqd_work_group_size({sizes}))) "
-        before = f"__kernel {required if sizes else ''}void"
-        source = "\n".join((
-            _EXTENSIONS, *self._program,
-            f"{before} {self._kernel.name}({', '.join(parameters)})",
-            "{", *counters, "const size_t kc_at = kc_row();", *self._declared, *self._body,
-            "kc_end: ;", "const size_t kc_apart = kc_rows();",
-            *(f"kc_counts[{word} * kc_apart + kc_at] = kc_n{word};" for word in range(words)), "}",
-        ))  # fmt: skip
-        return InstrumentedKernel(
-            kernel=replace(self._kernel, source=source), header=_HEADER, counter_count=self._log,
-        )  # fmt: skip
-
-    def _refuse(self, what: str, one: Instruction | None = None) -> InputError:
-        place = self._reader.code.line_of(one) if one is not None else 0
-        where = f"line {place}: " if place else ""
-        return InputError(f"kernel {self._kernel.name}: {where}{what} cannot be counted")
-
-    # Declarations
-
-    def _write_parameters(self) -> Iterator[str]:
+        parameters = []
         for number, (kind, name) in enumerate(self._function.parameters):
             own = self._names[name] = f"kc_p{number}"
             note = self._evaluator.type_of(name)
@@ -193,14 +132,52 @@ class _Writer:
                     f"__attribute__((aligned({align}))) kc_t{number};"
                 )
                 self._names[name] = f"((__private uchar *)&{own})"
-                yield f"kc_t{number} {own}"
+                parameters.append(f"kc_t{number} {own}")
             elif match := _OPAQUE.match(kind):
-                access = f"{_ACCESS[int(match[2] or 0)]} " if match[1] == "Image" else ""
-                yield f"{access}{note.name} {own}"
+                qualifier = f"{_ACCESS[int(match[2] or 0)]} " if match[1] == "Image" else ""
+                parameters.append(f"{qualifier}{note.name} {own}")
             else:
                 if kind.startswith("ptr"):
                     self._bases[name[1:]] = f"(ulong){own}"
-                yield f"{self._type(kind)} {own}"
+                parameters.append(f"{self._type(kind)} {own}")
+        for one in self._flow.list_instructions():
+            if one.name:
+                self._declare(one)
+        for label in self._flow.order:
+            self._body.append(f"{self._labels[label]}: ;")
+            if label in self._counters:
+                self._body.append(f"kc_n{self._counters[label]}++;")
+            for one in self._flow.blocks[label]:
+                for site, operand in self._touched[id(one)]:
+                    touched = f"(ulong){self._operand(operand)}"
+                    access = read_vector_access(one, self._module)
+                    if access is not None:
+                        touched += f" + {self._operand(access.index)} * {access.stride}ul"
+                    base = self._bases.get(self._buffers.get(site, ""), "0")
+                    self._body.append(f"kc_note(kc_at, kc_n{self._log}++, kc_log, kc_capacity, "
+                                      f"{site}, {touched} - {base});")  # fmt: skip
+                self._write_statement(one)
+        parameters += ["__global uint *kc_counts", "__global ulong *kc_log", "uint kc_capacity"]
+        words = range(self._log + 1)
+        sizes = ", ".join(map(str, self._module.required_local_size(self._function)))
+        required = f"__attribute__((reqd_work_group_size({sizes}))) " if sizes else ""
+        source = "\n".join((
+            _EXTENSIONS, *self._program,
+            f"__kernel {required}void {self._kernel.name}({', '.join(parameters)})",
+            "{", *(f"uint kc_n{word} = 0;" for word in words), "const size_t kc_at = kc_row();",
+            *self._declared, *self._body, "kc_end: ;", "const size_t kc_apart = kc_rows();",
+            *(f"kc_counts[{word} * kc_apart + kc_at] = kc_n{word};" for word in words), "}",
+        ))  # fmt: skip
+        return InstrumentedKernel(
+            kernel=replace(self._kernel, source=source), header=_HEADER, counter_count=self._log
+        )
+
+    def _refuse(self, what: str, one: Instruction | None = None) -> InputError:
+        place = self._evaluator.line_of(one) if one is not None else 0
+        where = f"line {place}: " if place else ""
+        return InputError(f"kernel {self._kernel.name}: {where}{what} cannot be counted")
+
+    # Declarations
 
     def _type(self, kind: str, *, is_signed: bool = False) -> str:
         """Name a type; conditions of vectors are -1 and 0, in lanes of 8 bits."""
@@ -316,16 +293,35 @@ class _Writer:
 
     # Statements
 
-    def _end(self, label: str, one: Instruction) -> None:
-        """Write what follows a block, with the values that phis take on the way."""
+    def _write_statement(self, one: Instruction) -> None:
+        name, body = self._names.get(one.name, ""), self._body
         if one.opcode in ("ret", "unreachable"):
-            self._body.append("goto kc_end;")
-            return
+            body.append("goto kc_end;")
+        elif one.opcode in ("br", "switch"):
+            self._jump(one)
+        elif one.opcode == "call":
+            self._call(one, name)
+        elif one.opcode == "store":
+            value, address = one.operands
+            lanes, element = split_sequence(one.type) or (0, one.type)
+            target, text = self._at(address, element), self._operand(value)
+            body.append(f"vstore{lanes}({text}, 0, {target});" if lanes else f"*{target} = {text};")
+        elif one.opcode == "insertelement":
+            vector, value, index = one.operands
+            stored = f"-{self._operand(value)}" if value[0] == "i1" else self._operand(value)
+            body.append(f"{name} = {self._operand(vector)};")
+            body.append(f"{self._element(name, one.type, index)} = {stored};")
+        elif one.opcode == "phi":
+            body.append(f"{name} = {name}_next;")
+        elif one.opcode != "alloca":
+            body.append(f"{name} = {self._value(one)};")
+
+    def _jump(self, one: Instruction) -> None:
         # All at once where blocks meet: a phi may name another of its block, as it was before.
         phis = [phi for target in dict.fromkeys(one.labels)
                 for phi in self._flow.blocks[target] if phi.opcode == "phi"]  # fmt: skip
         for phi in phis:
-            value = self._operand(phi.operands[phi.labels.index(label)])
+            value = self._operand(phi.operands[phi.labels.index(one.block)])
             self._body.append(f"{self._names[phi.name]}_next = {value};")
         ways = [f"goto {self._labels[target]};" for target in one.labels]
         if len(ways) == 1:
@@ -340,13 +336,6 @@ class _Writer:
             self._body.append(
                 f"switch ({self._operand(one.operands[0])}) {{ {cases} default: {ways[0]} }}"
             )
-
-    def _insert(self, one: Instruction) -> None:
-        base, value, index = one.operands
-        name = self._names[one.name]
-        self._body.append(f"{name} = {self._operand(base)};")
-        stored = f"-{self._operand(value)}" if value[0] == "i1" else self._operand(value)
-        self._body.append(f"{self._element(name, one.type, index)} = {stored};")
 
     def _element(self, vector: str, kind: str, index: Operand) -> str:
         if index[1].isdigit():
@@ -428,8 +417,8 @@ class _Writer:
         is_plain = not is_vector(kind)
         return f"(({name}){text})" if is_plain else self._unsigned(kind, f"convert_{name}({text})")
 
-    def _call(self, one: Instruction) -> None:
-        name, result = name_called(one), self._names.get(one.name, "")
+    def _call(self, one: Instruction, result: str) -> None:
+        name = name_called(one)
         if _NOTHING.match(one.detail):
             if result:
                 self._body.append(f"{result} = 0;")

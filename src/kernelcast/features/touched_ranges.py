@@ -18,7 +18,7 @@ from kernelcast.expressions import (
     less,
 )
 from kernelcast.expressions.accesses import MemoryAccess
-from kernelcast.expressions.axes import Axis, bind_ids, bind_names, list_axes
+from kernelcast.expressions.axes import bind_ids, bind_names, list_axes
 from kernelcast.expressions.intervals import Interval, bound_pieces, bound_values
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.point_sets import (
@@ -40,8 +40,8 @@ class TouchedRanges:
 
     places: frozenset[int]
     """Positions of the buffers of which that is known."""
-    _axes: tuple[Axis, ...]
-    _ranges: Mapping[Symbol, Interval]
+    _ndrange: NDRange
+    _scalars: Mapping[str, int]
     _accesses: tuple[tuple[int, MemoryAccess], ...]
 
     def without(self, places: Collection[int]) -> "TouchedRanges":
@@ -53,11 +53,11 @@ class TouchedRanges:
 
         An access that strides over gaps, as one to rows of a matrix, has a range for each row.
         """
-        ranges = {**self._ranges, **_bind_box(self._axes, box)}
+        ranges = _bind_box(self._ndrange, self._scalars, box)
         found: dict[int, list[Interval]] = {place: [] for place in self.places}
         for place, access in self._accesses:
             known = _bind_loops(access, ranges)
-            if known is not None and access.offset_bytes is not None:
+            if known and access.offset_bytes is not None:
                 # To copy 32 KiB takes about as long as to begin a copy anew.
                 pieces = bound_pieces(access.offset_bytes, known, least_gap=32 << 10, most=2048)
                 found[place] += [(low, high + access.bytes) for low, high in pieces]
@@ -68,30 +68,21 @@ def find_touched(
     facts: KernelFacts, ndrange: NDRange, scalars: Mapping[str, int]
 ) -> TouchedRanges | None:
     """Find buffers whose touched bytes addresses tell; None if parts are not followed."""
-    if facts.gaps:
-        return None
     accesses = [one for one in facts.accesses if one.space in _OUTSIDE]
-    numbers = {one.name: place for place, one in enumerate(facts.parameters) if one.is_pointer}
-    if any(one.buffer is None for one in accesses):
+    if facts.gaps or any(one.buffer is None for one in accesses):
         return None
-    accesses = [one for one in accesses if one.buffer in numbers]  # without tables of the source
-    ranges = _bind_launch(ndrange, scalars)
+    numbers = {one.name: place for place, one in enumerate(facts.parameters) if one.is_pointer}
+    ranges = _bind_box(ndrange, scalars)
     unknown = {str(one.buffer) for one in accesses if not _stays_inside(one, ranges)}
     places = frozenset(place for name, place in numbers.items() if name not in unknown)
-    # Loads and stores of the same bytes are one.
+    # Loads and stores of the same bytes are one; tables of the source are no buffers.
     different = {
-        (one.buffer, one.offset_bytes, one.bytes, one.loops): one
-        for one in accesses
-        if str(one.buffer) not in unknown
-    }
-    known = tuple((numbers[str(one.buffer)], one) for one in different.values())
-    return TouchedRanges(places=places, _axes=list_axes(ndrange), _ranges=ranges, _accesses=known)
-
-
-def _bind_launch(ndrange: NDRange, scalars: Mapping[str, int]) -> dict[Symbol, Interval]:
-    whole = GroupBox(start=(0,) * ndrange.dimensions, shape=ndrange.group_counts)
-    fixed = {symbol: (value, value) for symbol, value in bind_names(scalars).items()}
-    return {**fixed, **_bind_box(list_axes(ndrange), whole)}
+        (one.buffer, one.offset_bytes, one.bytes, one.loops): (numbers[one.buffer], one)
+        for one in accesses if one.buffer in numbers and one.buffer not in unknown
+    }  # fmt: skip
+    return TouchedRanges(
+        places=places, _ndrange=ndrange, _scalars=scalars, _accesses=tuple(different.values())
+    )
 
 
 def _stays_inside(
@@ -127,10 +118,14 @@ def _bind_loops(
     return known
 
 
-def _bind_box(axes: tuple[Axis, ...], box: GroupBox) -> dict[Symbol, Interval]:
-    """Give the ids and sizes of a box of work-groups, in dimensions that it has not too."""
-    found: dict[Symbol, Interval] = {}
-    for one, first, count in zip(axes, (*box.start, 0, 0), (*box.shape, 1, 1), strict=False):
+def _bind_box(
+    ndrange: NDRange, scalars: Mapping[str, int], box: GroupBox | None = None
+) -> dict[Symbol, Interval]:
+    """Bound scalars, ids and sizes of a box of work-groups, or of all of them."""
+    found = {symbol: (value, value) for symbol, value in bind_names(scalars).items()}
+    starts, counts = (box.start, box.shape) if box else ((0, 0, 0), ndrange.group_counts)
+    axes = zip(list_axes(ndrange), (*starts, 0, 0), (*counts, 1, 1), strict=False)
+    for one, first, count in axes:
         last = first + count - 1
         width = min(one.local, one.items - last * one.local)
         found |= {
@@ -224,8 +219,7 @@ def _find_offsets(
     for access in facts.accesses:
         if access.space not in _OUTSIDE:
             continue
-        bindings = ids | bind_names(scalars)
-        runs = is_present
+        bindings, runs = ids | bind_names(scalars), is_present
         try:
             for loop in access.loops:
                 if loop.trip_count is None:
@@ -247,15 +241,13 @@ def find_overruns(
     facts: KernelFacts, ndrange: NDRange, sizes: Mapping[str, int], scalars: Mapping[str, int]
 ) -> list[str]:
     """Describe accesses with exactly known addresses that leave their buffers, one per place."""
-    ranges = _bind_launch(ndrange, scalars)
+    ranges = _bind_box(ndrange, scalars)
     judged = [
-        one
-        for one in facts.accesses
-        if one.is_exact
+        one for one in facts.accesses
+        if one.is_exact and one.offset_bytes is not None
         and (size := sizes.get(one.buffer or "")) is not None
-        and one.offset_bytes is not None
         and not _stays_inside(one, ranges, size)
-    ]
+    ]  # fmt: skip
     if not judged:
         return []
     # These are looked at closely, for the first work-item of each that leaves its buffer.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kernelcast.expressions import EvaluationError, Symbol, SymbolKind
-from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.point_sets import (
     SLAB,
@@ -33,6 +33,7 @@ MOST_STRETCHES = 1 << 19
 _MOST_STEPS = 2 * MOST_STRETCHES
 _MOST_TOGETHER = 16 * MOST_STRETCHES  # 200 MB
 _CUT = (SymbolKind.GROUP_ID, SymbolKind.GLOBAL_ID)
+_SHARED = (MemorySpace.GLOBAL, MemorySpace.GENERIC)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,11 +67,6 @@ class WrittenRanges:
         starts, stops, slabs = starts[begins], np.maximum.reduceat(stops, begins), slabs[begins]
         order = np.lexsort((stops, starts))
         return cls(starts[order], stops[order], slabs[order])
-
-    @property
-    def is_disjoint(self) -> bool:
-        # Stretches of one slab are apart, so two that overlap have neighbours that do.
-        return bool((self.starts[1:] >= self.stops[:-1]).all())
 
     def meets_only_own(self, other: "WrittenRanges") -> bool:
         """Tell whether what a slab touches here no other slab touches in a disjoint `other`."""
@@ -115,19 +111,16 @@ def _follow(
     space = launch.slabs
     assert space is not None
     cuts = {Symbol(kind, axis=space.axis) for kind in _CUT}
-    strides = sorted(
-        (
-            (abs(factor), monomial[0])
-            for monomial, factor in placed.points.simplify(placed.offset_bytes).products
-            if len(monomial) == 1 and isinstance(monomial[0], Symbol) and monomial[0] not in cuts
-        ),
-        key=lambda one: -one[0],
-    )
+    strides = [
+        (abs(factor), monomial[0])
+        for monomial, factor in placed.points.simplify(placed.offset_bytes).products
+        if len(monomial) == 1 and isinstance(monomial[0], Symbol) and monomial[0] not in cuts
+    ]
     # Strides are left alone as long as their steps touch each other, and so are ids that are cut.
     least_bytes = min(access.bytes for _, access in placed.members)
     followed: dict[Symbol, range] = {}
     most = _MOST_STEPS // space.count
-    for stride, symbol in strides:
+    for stride, symbol in sorted(strides, key=lambda one: -one[0]):
         if len(followed) == detail or stride <= least_bytes:
             break
         values = placed.points.list_values(symbol)
@@ -145,9 +138,6 @@ def _follow(
         raise NotKnownError
     slabs = some[SLAB] if group is None else group.evaluate(some) // space.thickness
     return np.asarray(slabs), low, high
-
-
-_SHARED = (MemorySpace.GLOBAL, MemorySpace.GENERIC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -180,15 +170,11 @@ def assess_split(
     refusals = [
         f"line {one.line}: {one.text} is an atomic operation on global memory: work-groups on "
         "different devices would not see each other's"
-        for one in shared
-        if one.kind is AccessKind.ATOMIC
-    ]
+        for one in shared if one.kind is AccessKind.ATOMIC
+    ]  # fmt: skip
     unknown = [f"line {gap.line}: {gap.reason}" if gap.line else gap.reason for gap in facts.gaps]
-    unknown += [
-        f"line {one.line}: it is not known into which buffer {one.text} points"
-        for one in shared
-        if one.buffer is None
-    ]
+    unknown += [f"line {one.line}: it is not known into which buffer {one.text} points"
+                for one in shared if one.buffer is None]  # fmt: skip
     if not assumes_independence:
         refusals += [f"{one}; so what work-groups write cannot be told" for one in unknown]
     rules: dict[str, MergeRule] = {}
@@ -203,13 +189,12 @@ def assess_split(
             rules[name] = MergeRule.READ
             continue
         placed: tuple[list[PlacedAccesses], list[PlacedAccesses]] | None = None
-        if not unknown:
+        with contextlib.suppress(NotKnownError):
             context = make_context()
-            with contextlib.suppress(NotKnownError):
-                placed = (
-                    list(launch.place(stores, context, is_exact=False)),
-                    list(launch.place(loads, context, is_exact=False)),
-                )
+            placed = None if unknown else (
+                [*launch.place(stores, context, is_exact=False)],
+                [*launch.place(loads, context, is_exact=False)],
+            )  # fmt: skip
         footprint = _find_disjoint(*placed, launch, size_bytes) if placed else None
         rules[name] = MergeRule.COMPARE if footprint is None else MergeRule.RANGES
         if footprint is not None:
@@ -217,14 +202,20 @@ def assess_split(
             if all(one.kind is AccessKind.STORE for one in own):
                 unread.add(name)
         elif loads and not assumes_independence and not (placed and _is_own(*placed)):
-            refusals.append(_explain_loads(name, loads, stores))
+            read, written = loads[0], stores[0] if stores else loads[0]
+            is_sum = any(one.line == other.line and one.offset_bytes == other.offset_bytes
+                         for one in loads for other in stores)  # fmt: skip
+            refusals.append(
+                f"line {written.line}: {written.text} is read and written, and work-groups may "
+                f"share elements of {name}: such sums would be lost between devices"
+                if is_sum else
+                f"line {read.line}: {read.text} may read what another work-group writes to {name} "
+                f"(line {written.line}), which may have run on another device"
+            )  # fmt: skip
     return SplitSafety(
-        space=space,
-        rules=rules,
-        footprints=footprints,
-        refusals=tuple(dict.fromkeys(refusals)),
-        unread=frozenset(unread),
-    )
+        space=space, rules=rules, footprints=footprints,
+        refusals=tuple(dict.fromkeys(refusals)), unread=frozenset(unread),
+    )  # fmt: skip
 
 
 def _find_disjoint(
@@ -237,7 +228,8 @@ def _find_disjoint(
     for detail in range(3):
         try:
             written = _find_footprint(stores, launch, size_bytes, detail)
-            if not written.is_disjoint:
+            # Stretches of one slab are apart, so two that overlap have neighbours that do.
+            if (written.starts[1:] < written.stops[:-1]).any():
                 continue
             read = _find_footprint(loads, launch, size_bytes, detail)
         except (NotKnownError, EvaluationError):
@@ -253,27 +245,10 @@ def _is_own(stores: Sequence[PlacedAccesses], loads: Sequence[PlacedAccesses]) -
         return False
     try:
         written, read = (
-            [
-                relate_bytes(one.points, one.offset_bytes + shift, access.bytes, SLAB)
-                for one in some
-                for shift, access in one.members
-            ]
+            [relate_bytes(one.points, one.offset_bytes + shift, access.bytes, SLAB)
+             for one in some for shift, access in one.members]
             for some in (stores, loads)
-        )
+        )  # fmt: skip
         return are_apart(written, [*written, *read])
     except NotKnownError:
         return False
-
-
-def _explain_loads(name: str, loads: Sequence[MemoryAccess], stores: Sequence[MemoryAccess]) -> str:
-    read, written = loads[0], stores[0] if stores else loads[0]
-    if any(one.line == other.line and one.offset_bytes == other.offset_bytes
-           for one in loads for other in stores):  # fmt: skip
-        return (
-            f"line {written.line}: {written.text} is read and written, and work-groups may share "
-            f"elements of {name}: such sums would be lost between devices"
-        )
-    return (
-        f"line {read.line}: {read.text} may read what another work-group writes to {name} "
-        f"(line {written.line}), which may have run on another device"
-    )
