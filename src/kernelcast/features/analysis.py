@@ -117,7 +117,6 @@ def open_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> Ev
 
 
 def find_kernel(kernel: Kernel) -> CompiledKernel:
-    """Find what a compiler tells of a kernel among all that stand beside it."""
     kernels = {one.name: one for one in compile_program(kernel).kernels}
     if kernel.name not in kernels:
         have = ", ".join(kernels) or "none"
@@ -127,7 +126,6 @@ def find_kernel(kernel: Kernel) -> CompiledKernel:
 
 
 def compile_program(kernel: Kernel) -> CompiledSource:
-    """Compile all that stands beside a kernel."""
     return compile_source(kernel.source, kernel.build_options, kernel.source_name, kernel.dialect)
 
 

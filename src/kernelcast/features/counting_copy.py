@@ -267,7 +267,6 @@ class _Writer:
         return f"(({name})({', '.join(texts)}))" if is_vector(kind) else texts[0]
 
     def _list_lanes(self, constant: Operand) -> list[int]:
-        """List the bits of a constant's lanes."""
         size, lanes = self._module.size_of(lane_of(constant[0])), lanes_of(constant[0])
         content = self._encode(*constant).ljust(size * lanes, b"\0")
         lane_at = range(0, size * lanes, size)

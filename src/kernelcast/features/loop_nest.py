@@ -134,7 +134,6 @@ class Listing:
         return blank(match)
 
     def compile(self, constants: Mapping[str, int]) -> str:
-        """Compile the kernel; names that nothing declares become arguments of it."""
         names = [one for one in constants if one not in {*self.arrays, *self.scalars}]
         while True:
             try:
@@ -212,7 +211,6 @@ class _Nest:
         self._repeated = 0
 
     def read(self) -> LoopNest:
-        """Read loops, accesses, operations and what waits for what."""
         self._read_arrays()
         loops = self._list_loops()
         for loop in loops:
@@ -487,7 +485,6 @@ class _Nest:
             self._evaluator.assume(end.operands[0][1], decided)
 
     def _describe(self, end: Instruction) -> str:
-        """Describe a condition on data as the source has it."""
         test = self._instructions.get(end.operands[0][1], end)
         place = self._place(test) or self._place(end)
         if place is None or not 0 < place.line <= len(self._listing.lines):
@@ -544,7 +541,6 @@ class _Nest:
     # What waits for what
 
     def _find_chain(self, inner: Loop) -> tuple[str, ...]:
-        """Find the longest chain from what one iteration leaves to what the next one needs."""
         phis = [one for one in self._flow.blocks[inner.header] if one.opcode == "phi"]
         # Operations since a value of the iteration before, by the results that wait for one.
         chains: dict[str, tuple[str, ...]]

@@ -280,7 +280,6 @@ def find_overruns(
 
 
 def _find_outside(placed: PlacedAccesses, before: int, behind: int) -> dict[Symbol, int] | None:
-    """Find the first point that has less room than it needs before or behind it."""
     offset, values = placed.offset_bytes, dict[Symbol, int]()
     # What makes an offset more than affine gets values for which some point is outside.
     symbols = [one for one in placed.points.symbols if one in placed.curved_bytes.symbols()]

@@ -34,7 +34,6 @@ Formulas: TypeAlias = Mapping[str, Callable[[Of], float | None]]
 
 
 def _divide(numerator: float, denominator: float) -> float | None:
-    """Divide, or give None where there is nothing to divide by."""
     return numerator / denominator if denominator else None
 
 
@@ -46,7 +45,6 @@ class StaticSource:
 
     @property
     def chosen(self) -> NDRange | None:
-        """The index space; None while the device chooses the local size."""
         ndrange = self.problem.ndrange
         return None if ndrange.local_size is None else ndrange
 
@@ -277,7 +275,6 @@ class CounterSource:
 
     @property
     def warp(self) -> WarpCounters | None:
-        """Counters of the width in use; None if that width was not counted."""
         return next((one for one in self.counters.warps if one.width == WARP_WIDTH), None)
 
     def add_up(

@@ -153,7 +153,6 @@ class SplitSafety:
 
     @property
     def is_proven(self) -> bool:
-        """Whether address expressions tell all that is written."""
         return not self.refusals and MergeRule.COMPARE not in self.rules.values()
 
 

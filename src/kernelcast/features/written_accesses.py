@@ -98,7 +98,6 @@ class _Text:
         return InputError(msg)
 
     def error(self, complaint: str, node: ast.expr) -> InputError:
-        """Make an error that points at a part of the text."""
         return self._point(complaint, node.col_offset - 1)
 
     def number(self, node: ast.expr) -> Expr:
@@ -243,7 +242,6 @@ class WrittenArray:
     """Offset of its first byte from a 128-byte boundary."""
 
     def count_bytes(self, scalars: Mapping[str, int]) -> int | None:
-        """Give its size in bytes; None if its extents are not known."""
         if not self.extents:
             return None
         values = bind_names(scalars)

@@ -283,7 +283,6 @@ class Points:
         )
 
     def take(self, index: IntArray) -> "Points":
-        """Give some of the points, or some of them several times."""
         return replace(
             self,
             bindings={
@@ -385,7 +384,6 @@ def count_statically(
 
     @cache
     def count(reach: CounterReach) -> Counts:
-        """Count iterations per work-item."""
         used = reach.guard.symbols().union(*(loop.count_symbols() for loop in reach.loops))
         own = frozenset(one for one in used if one not in fixed and one in bindings)
         chosen, place = classify(own)
@@ -410,7 +408,6 @@ def count_statically(
 def _classify(
     bindings: Mapping[Symbol, Value], symbols: frozenset[Symbol]
 ) -> tuple[IntArray, IntArray]:
-    """Choose a work-item for each combination of values, and tell whose combination is whose."""
     size = next(value.size for value in bindings.values() if isinstance(value, np.ndarray))
     key = np.zeros(size, dtype=np.int64)
     width = 1

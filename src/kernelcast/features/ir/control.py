@@ -22,8 +22,6 @@ _EFFECT: Final = re.compile(r"llvm\.mem|.*barrier|.*atom")
 
 @dataclass(slots=True, eq=False)
 class Loop:
-    """A natural loop."""
-
     header: str
     blocks: set[str]
     latches: list[str]
@@ -37,8 +35,6 @@ class Loop:
 
 
 class ControlFlow:
-    """The control flow of a function."""
-
     def __init__(
         self, function: Function, is_written_in: Callable[[Instruction, Instruction], bool]
     ) -> None:
@@ -105,17 +101,14 @@ class ControlFlow:
         return found
 
     def list_instructions(self, loop: Loop | None = None) -> Iterator[Instruction]:
-        """List the instructions of a loop, or of all the code, in its order."""
         for label in self.order:
             if loop is None or label in loop.blocks:
                 yield from self.blocks[label]
 
     def terminator(self, label: str) -> Instruction:
-        """The last instruction of a block."""
         return self.blocks[label][-1]
 
     def dominates(self, one: str, other: str) -> bool:
-        """Tell whether every way to a block leads through another."""
         return bool(self._above[other] >> self.place[one] & 1)
 
     def loops_around(self, label: str) -> list[Loop]:
@@ -127,7 +120,6 @@ class ControlFlow:
         return found[::-1]
 
     def _find_dominators(self) -> dict[str, int]:
-        """Find the blocks that dominate each, itself included, as bits at their places."""
         found: dict[str, int] = {}
         before: dict[str, int] | None = None
         while found != before:

@@ -21,8 +21,6 @@ _EXPRESSION: Final = re.compile(r"[\w.]+|->|\s+(?=\[|->|\.\w)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A place in the source."""
-
     line: int
     """0 in an included file."""
     column: int
@@ -34,8 +32,6 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeNote:
-    """A type as the source names it."""
-
     name: str = ""
     bits: int = 0
     is_unsigned: bool = False
@@ -53,8 +49,6 @@ class TypeNote:
 
 
 class DebugNotes:
-    """Reads the notes of one module."""
-
     def __init__(self, module: Module, file_name: str) -> None:
         self._module = module
         self._file_names = (file_name, f"./{file_name}")
@@ -79,12 +73,10 @@ class DebugNotes:
         return int(match[1]) if match else -1
 
     def numbers(self, number: int) -> list[int]:
-        """Give the numbers in a tuple of notes."""
         body = self._module.notes.get(number, "")
         return [int(one) for one in _REFERENCE.findall(body)] if body.startswith("!{") else []
 
     def place(self, number: int) -> Place | None:
-        """Give the place of a debug location; None where there is none."""
         if number not in self._places:
             match = _LOCATION.match(self._module.notes.get(number, ""))
             if match is None:
@@ -97,7 +89,6 @@ class DebugNotes:
         return self._places[number]
 
     def _read_scope(self, number: int) -> tuple[str, bool]:
-        """Name the function around a place, and tell whether that is in the source itself."""
         if number not in self._scopes:
             fields, outer = self.fields(number), self.reference(number, "scope")
             function, is_main = fields.get("name", ""), False
@@ -122,7 +113,6 @@ class DebugNotes:
         return place is not None and place.at == around.at and lines[0] <= place.line <= lines[1]
 
     def loop_lines(self, latch: Instruction) -> tuple[int, int] | None:
-        """Give the first and the last line of a loop."""
         places = [self.place(one) for one in self.numbers(latch.loop_note)]
         lines = [one.line for one in places if one is not None]
         return (lines[0], lines[-1]) if len(lines) > 1 else None

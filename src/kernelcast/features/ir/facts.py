@@ -81,8 +81,6 @@ class _Block:
 
 
 class FactsReader:
-    """Reads the facts of a kernel from its code."""
-
     def __init__(self, code: Evaluator, source: str) -> None:
         self.code = code
         self.counters: dict[str, int] = {}
@@ -234,7 +232,6 @@ class FactsReader:
         return block
 
     def _find_steps(self, label: str) -> frozenset[str]:
-        """Find what only counts a loop's iterations."""
         loop = self._flow.loop_of[label]
         if loop is None or not loop.test or label not in loop.latches:
             return frozenset()
@@ -249,7 +246,6 @@ class FactsReader:
         )  # fmt: skip
 
     def _start_step(self, label: str, block: _Block) -> _Block:
-        """Start the block of what counts the iterations of a loop."""
         loop = self._flow.loop_of[label]
         bodies = [
             self._block_of[one].id for one in self._flow.successors[loop.test]
@@ -263,7 +259,6 @@ class FactsReader:
         return step
 
     def _kind(self, label: str, loop: Loop | None) -> BlockKind:
-        """Say how a block comes to be executed, as its source has it."""
         flow = self._flow
         if label == flow.entry:
             return BlockKind.ENTRY
@@ -374,7 +369,6 @@ class FactsReader:
                     yield kind, (operand,), place, int(length), 1
 
     def _judge_call(self, one: Instruction) -> None:
-        """Note what a function may do that is not described."""
         pointers = [each for each in one.operands if each[0].startswith("ptr")]
         name, line = name_called(one), self.code.line_of(one)
         if one.detail in self._module.functions:

@@ -191,7 +191,6 @@ def _count_narrow(condition: Comparison, symbol: Symbol, limits: Mapping[str, in
 
 
 def _is_positive(expr: Expr) -> bool:
-    """Tell whether a step is a positive number, or a sum of sizes and arguments."""
     constant = expr.constant_value
     if constant is not None:
         return constant > 0

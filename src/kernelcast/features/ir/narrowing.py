@@ -54,8 +54,6 @@ def find_narrowed(forms: Mapping[int, Form], looping: Iterable[int]) -> frozense
 
 
 class Forms:
-    """Finds the forms of a kernel's values."""
-
     def __init__(self, code: Evaluator) -> None:
         self._code = code
         self._known: dict[str, Form] = {}
@@ -164,7 +162,6 @@ class Forms:
 
 
 def _add(one: Form, two: Form) -> Form:
-    """Give the form of a sum."""
     return one | two | (Form.MIXED if one and two else _NONE)
 
 

@@ -21,7 +21,6 @@ from kernelcast.records.operations import OperationKind as Kind
 
 
 def name_called(instruction: Instruction) -> str:
-    """Give the name of a called function as the source has it."""
     return split_name(instruction.detail)[0]
 
 
@@ -43,7 +42,6 @@ def lanes_of(type_name: str) -> int:
 
 
 def is_float(type_name: str) -> bool:
-    """Tell whether a type is floating-point, or a vector of such."""
     return lane_of(type_name) in _FLOAT_BITS
 
 
@@ -113,7 +111,6 @@ def find_parts(name: str, lanes: int) -> _Parts | None:
 
 @cache
 def is_atomic(name: str) -> bool:
-    """Tell whether a builtin is an atomic operation on memory."""
     return bool(_ATOMIC.fullmatch(name)) and name not in _SINGLE
 
 
@@ -150,13 +147,11 @@ INTRINSICS: Final = {
 def make_operation(
     kind: Kind, number: NumberClass, bits: int, lanes: int, name: str = ""
 ) -> Operation:
-    """Make an operation, or give the one that was made before: there are few different ones."""
     return Operation(kind=kind, number=number, bits=bits, lanes=lanes, name=name)
 
 
 @lru_cache(maxsize=512)
 def number_of(type_name: str) -> tuple[NumberClass, int, int]:
-    """Give class, bits and lanes of a type's numbers."""
     lanes = lanes_of(type_name)
     if is_float(type_name):
         return NumberClass.FLOAT, _FLOAT_BITS[lane_of(type_name)], lanes
@@ -242,7 +237,6 @@ class VectorAccess:
 
 
 def read_vector_access(one: Instruction, module: Module) -> VectorAccess | None:
-    """Read a call of a vload or vstore; None for any other instruction."""
     match = VECTOR_ACCESS.fullmatch(name_called(one)) if one.opcode == "call" else None
     if match is None:
         return None

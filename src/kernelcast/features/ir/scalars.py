@@ -117,7 +117,6 @@ _CONVERTED_BITS: Final = {"char": 8, "short": 16, "int": 32, "long": 64}
 
 
 def space_of(pointer: str) -> MemorySpace:
-    """Give the address space that a pointer's type names."""
     return _SPACES.get(number_space(pointer), MemorySpace.PRIVATE)
 
 
@@ -127,8 +126,6 @@ def is_followed(type_name: str) -> bool:
 
 
 class Evaluator(Code):
-    """Evaluates the values of one function."""
-
     def __init__(
         self, module: Module, function: Function, notes: DebugNotes, flow: ControlFlow,
         known_buffers: frozenset[str] = frozenset(),
@@ -172,7 +169,6 @@ class Evaluator(Code):
         return next((one.line for one in places if one is not None and one.line), 0)
 
     def symbol(self, loop: Loop) -> Symbol:
-        """Give the number of a loop's iteration."""
         return Symbol(SymbolKind.LOOP, self._loop_names[loop.header])
 
     def _name_number(self, name: str, kind: str, note: TypeNote) -> Value:
@@ -219,7 +215,6 @@ class Evaluator(Code):
         self._known[name] = value
 
     def operand(self, operand: Operand, block: str) -> Value:
-        """Give the value of an operand where a block uses it."""
         return self._find_operand(operand, self.flow.loop_of.get(block))
 
     def _find_operand(self, operand: Operand, outer: Loop | None) -> Value:
@@ -286,7 +281,6 @@ class Evaluator(Code):
         return Pointer(memory, ZERO)
 
     def _apply(self, one: Instruction) -> Value:
-        """Apply an instruction to what its operands are."""
         opcode, block = one.opcode, one.block
         if opcode == "getelementptr":
             return self._move(one.operands, one.detail, block)
@@ -323,7 +317,6 @@ class Evaluator(Code):
             "an operation that is not followed"))  # fmt: skip
 
     def _calculate(self, one: Instruction, left: Value, right: Value = ZERO) -> Value:
-        """Apply an operator to numbers, truths or pointers."""
         opcode, bits = one.opcode, bits_of(one.type)
         if opcode in ("sext", "zext", "trunc"):
             return self._resize(left, one)
@@ -346,7 +339,6 @@ class Evaluator(Code):
         ) or Opaque(reason="an operation that is not followed")  # fmt: skip
 
     def _move(self, operands: Sequence[Operand], kind: str, block: str) -> Value:
-        """Give the address that an index leads to."""
         place = self.operand(operands[0], block)
         for operand, size in self.module.list_steps(kind, operands[1:]):
             place = move_place(place, self.operand(operand, block) if operand else ONE, size)
@@ -384,7 +376,6 @@ class Evaluator(Code):
     # Conditions and joins
 
     def _join(self, phi: Instruction) -> Value:
-        """Give what a value is where several ways meet."""
         flow = self.flow
         sides: list[Value] = []
         ways: list[list[Term] | None] = []
@@ -422,7 +413,6 @@ class Evaluator(Code):
         return result
 
     def _meet(self, terms: list[Term] | None) -> Condition:
-        """Give the condition that one of some terms is met."""
         if terms is None:
             return UNKNOWN
         return disjunction(*(
@@ -460,7 +450,6 @@ class Evaluator(Code):
         )
 
     def guard(self, block: str) -> Condition:
-        """Give the condition on which a block is executed, loops aside."""
         flow, around = self.flow, self.flow.loop_of[block]
         terms = flow.terms[block]
         if around is not None and around.header == block:
@@ -676,7 +665,6 @@ class Evaluator(Code):
         return by_lanes(partial(self._call_builtin, name, one), *values)
 
     def _call_builtin(self, name: str, one: Instruction, *values: Value) -> Value:
-        """Evaluate a built-in function of whole numbers."""
         if name == "select" and len(values) == 3:
             return merge(as_condition(values[2]), values[1], values[0])
         numbers = [each for each in map(as_number, values) if isinstance(each, Expr)]
@@ -732,7 +720,6 @@ def _combine_truths(opcode: str, one: Condition, two: Condition) -> Condition:
 
 
 def _move_lanes(one: Instruction, *values: Value) -> Value:
-    """Take, set or rearrange lanes of a vector."""
     count = lanes_of(one.operands[0][0])
     vector, second, last = values[0], values[1], values[-1]
     if one.opcode == "shufflevector":

@@ -38,11 +38,9 @@ class Code:
         return 0 if place is None else place.line
 
     def type_of(self, parameter: str) -> TypeNote:
-        """Give the type of a parameter as the source has it."""
         return self.notes.type_of(self.parameter_notes.get(parameter, -1))
 
     def name_global(self, text: str) -> str:
-        """Give the name of a variable of the program as the source has it."""
         variable = self.module.globals[text]
         note = self.notes.reference(variable.note, "var") if variable.note >= 0 else -1
         name = self.notes.fields(note).get("name") if note >= 0 else None
@@ -153,7 +151,6 @@ class Code:
         return found
 
     def find_dependent(self, loop: Loop, seed: str) -> set[str]:
-        """Find the results and memories that depend on a result by a loop's instructions."""
         return _reach(self._map_takers(loop), seed)
 
     def changes_itself(self, loop: Loop, labels: Iterable[str]) -> bool:
@@ -179,7 +176,6 @@ class Code:
 
 
 def _reach(takers: Mapping[str, list[str]], start: str) -> set[str]:
-    """Find all that is made of a value, itself too."""
     found, waiting = set[str](), [start]
     while waiting:
         name = waiting.pop()

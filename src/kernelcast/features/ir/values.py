@@ -51,8 +51,6 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A buffer, an array, or a structure."""
-
     name: str
     space: MemorySpace
     variable: str = ""
@@ -64,8 +62,6 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """A place in a memory: its offset in bytes is a number or not known."""
-
     memory: Memory
     offset: Expr | Opaque
 
@@ -81,8 +77,6 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """A vector."""
-
     lanes: tuple["Value", ...]
 
 
@@ -120,7 +114,6 @@ def parts_of(*values: Value) -> Iterable[Part]:
 
 
 def refill(value: Value, change: Callable[[Part], Value]) -> Value:
-    """Give a value of the same shape with other numbers and conditions."""
     if isinstance(value, Lanes):
         return Lanes(tuple(refill(lane, change) for lane in value.lanes))
     if isinstance(value, Pointer):
@@ -138,7 +131,6 @@ def exchange(value: Value, parts: Iterable[Part]) -> Value:
 
 
 def by_lanes(function: Callable[..., Value], *values: Value) -> Value:
-    """Apply a function of numbers, or to each lane of vectors that are as long."""
     counts = {len(each.lanes) for each in values if isinstance(each, Lanes)}
     if not counts:
         return function(*values)
@@ -151,7 +143,6 @@ def by_lanes(function: Callable[..., Value], *values: Value) -> Value:
 
 
 def sources_of(*values: Value) -> frozenset[str]:
-    """Give the buffers that values depend on."""
     found: frozenset[str] = frozenset()
     for part in parts_of(*values):
         if isinstance(part, Opaque):
@@ -164,7 +155,6 @@ def sources_of(*values: Value) -> frozenset[str]:
 
 
 def stand_in_for(name: str, at: int) -> Symbol:
-    """Give a symbol for a number of a value as it was before an iteration."""
     return Symbol(SymbolKind.SCALAR, f"{_BEFORE}{name}.{at}")
 
 
@@ -196,7 +186,6 @@ def as_number(value: Value) -> Leaf:
 
 
 def as_condition(value: Value) -> Condition:
-    """Take a value as true or false."""
     if isinstance(value, Condition):
         return value
     if isinstance(value, Expr):
@@ -279,20 +268,16 @@ def range_of(expr: Expr, unsigned: Mapping[str, int] = MappingProxyType({})) -> 
 
 
 def is_non_negative(expr: Expr, unsigned: Mapping[str, int] = MappingProxyType({})) -> bool:
-    """Tell whether an expression is known not to be negative."""
     return range_of(expr, unsigned)[0] >= 0
 
 
 class Arithmetic:
-    """Operators on whole numbers."""
-
     def __init__(self, unsigned: Mapping[str, int]) -> None:
         self._unsigned = unsigned
 
     def combine(
         self, opcode: str, one: Expr, two: Expr, bits: int, *, is_signed: bool
     ) -> Expr | None:
-        """Apply a binary operator of numbers of so many bits."""
         result = self._calculate(opcode, one, two, bits, is_signed=is_signed)
         if result is None or is_signed or result.constant_value is not None:
             return result
@@ -349,7 +334,6 @@ class Arithmetic:
         return Division.make(one, two, is_floor, not is_quotient)
 
     def compare(self, predicate: str, one: Expr, two: Expr, bits: int) -> Condition:
-        """Compare two numbers by a predicate of ``icmp``."""
         if predicate in ("eq", "ne"):
             return equal(one, two) if predicate == "eq" else not_equal(one, two)
         relation = predicate[1:]
