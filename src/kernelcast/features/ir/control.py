@@ -60,7 +60,15 @@ class ControlFlow:
         for label in self.order:
             for number, successor in enumerate(self.successors[label]):
                 self.predecessors[successor].append((label, number))
-        self._above = self._find_dominators()
+        # Blocks that dominate each, itself included, as bits at their places.
+        self._above: dict[str, int] = {}
+        before: dict[str, int] | None = None
+        while self._above != before:
+            before = dict(self._above)
+            for number, label in enumerate(self.order):
+                above = [self._above[one] for one, _ in self.predecessors[label]
+                         if one in self._above]  # fmt: skip
+                self._above[label] = reduce(and_, above or [0]) | 1 << number
         # Of the blocks above another the nearest comes last in the order.
         self.dominators = {
             label: self.order[max(0, (self._above[label] ^ 1 << number).bit_length() - 1)]
@@ -118,16 +126,6 @@ class ControlFlow:
             found.append(loop)
             loop = loop.parent
         return found[::-1]
-
-    def _find_dominators(self) -> dict[str, int]:
-        found: dict[str, int] = {}
-        before: dict[str, int] | None = None
-        while found != before:
-            before = dict(found)
-            for number, label in enumerate(self.order):
-                ways = [found[one] for one, _ in self.predecessors[label] if one in found]
-                found[label] = reduce(and_, ways or [0]) | 1 << number
-        return found
 
     def _find_loops(self) -> list[Loop]:
         loops: dict[str, Loop] = {}
@@ -191,10 +189,9 @@ class ControlFlow:
         return found
 
     def terms_into(
-        self, before: str, edge: int, label: str, loop: Loop | str | None = ""
+        self, before: str, edge: int, label: str, around: Loop | None
     ) -> list[Term] | None:
         """Choices on which a block is reached by an edge, from the header of the loop around."""
-        around = self.loop_of[label] if isinstance(loop, str) else loop
         inner = self.loop_of[before]
         while inner is not None and inner is not around and inner.parent is not around:
             inner = inner.parent
@@ -220,7 +217,7 @@ class ControlFlow:
         terms = [
             term for label in labels
             for term in self.terms_into(label, self.successors[label].index(phi.block),
-                                        phi.block) or ()
+                                        phi.block, own) or ()
         ]  # fmt: skip
         for key in {key for term in terms for key in term}:
             if not key.startswith(LEFT) and len({term.get(key) for term in terms}) > 1:

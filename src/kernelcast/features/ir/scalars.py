@@ -245,7 +245,17 @@ class Evaluator(Code):
         if text in ("undef", "poison"):
             return _UNSET
         if text.startswith("@"):
-            return self._global(text)
+            variable = self.module.globals.get(text)
+            if variable is None:
+                return Opaque(reason="a function")
+            if not variable.value and variable.space == 2:
+                memory = Memory(text[1:], MemorySpace.CONSTANT, is_given=True)
+            elif text.startswith(INITIAL):
+                memory = Memory(text, MemorySpace.PRIVATE, text, is_given=True)
+            else:
+                space = _SPACES.get(variable.space, MemorySpace.GENERIC)
+                memory = Memory(self.name_global(text), space, text)
+            return Pointer(memory, ZERO)
         if text.startswith("getelementptr"):
             source, *operands = split_list(text[text.index("(") + 1 : -1])
             return self._move([read_operand(one) for one in operands], source, "")
@@ -266,19 +276,6 @@ class Evaluator(Code):
         if not text.lstrip("-").isdigit():
             return Opaque(reason="a constant that is not followed")
         return Expr.constant(int(text))
-
-    def _global(self, text: str) -> Value:
-        variable = self.module.globals.get(text)
-        if variable is None:
-            return Opaque(reason="a function")
-        if not variable.value and variable.space == 2:
-            memory = Memory(text[1:], MemorySpace.CONSTANT, is_given=True)
-        elif text.startswith(INITIAL):
-            memory = Memory(text, MemorySpace.PRIVATE, text, is_given=True)
-        else:
-            space = _SPACES.get(variable.space, MemorySpace.GENERIC)
-            memory = Memory(self.name_global(text), space, text)
-        return Pointer(memory, ZERO)
 
     def _apply(self, one: Instruction) -> Value:
         opcode, block = one.opcode, one.block
@@ -329,12 +326,18 @@ class Evaluator(Code):
         if opcode == "icmp":
             return self._compare(one, left, right)
         if bits == 1:
-            return _combine_truths(opcode, as_condition(left), as_condition(right))
-        first, second = as_number(left), as_number(right)
-        if isinstance(first, Opaque) or isinstance(second, Opaque):
+            first, second = as_condition(left), as_condition(right)
+            if opcode in ("and", "or"):
+                return (conjunction if opcode == "and" else disjunction)(first, second)
+            differ = disjunction(
+                conjunction(first, second.negated()), conjunction(first.negated(), second)
+            )
+            return differ if opcode == "xor" else as_condition(blur(first, second))
+        one_number, other = as_number(left), as_number(right)
+        if isinstance(one_number, Opaque) or isinstance(other, Opaque):
             return blur(left, right)
         return self.arithmetic.combine(
-            opcode, first, second, bits,
+            opcode, one_number, other, bits,
             is_signed="nsw" in one.flags or opcode in ("sdiv", "srem", "ashr"),
         ) or Opaque(reason="an operation that is not followed")  # fmt: skip
 
@@ -376,14 +379,14 @@ class Evaluator(Code):
     # Conditions and joins
 
     def _join(self, phi: Instruction) -> Value:
-        flow = self.flow
+        flow, around = self.flow, self.flow.loop_of[phi.block]
         sides: list[Value] = []
         ways: list[list[Term] | None] = []
         for operand, label in zip(phi.operands, phi.labels, strict=True):
             if label in flow.place:
-                sides.append(self._find_operand(operand, flow.loop_of[phi.block]))
+                sides.append(self._find_operand(operand, around))
                 edge = flow.successors[label].index(phi.block)
-                ways.append(flow.terms_into(label, edge, phi.block))
+                ways.append(flow.terms_into(label, edge, phi.block, around))
         if all(value == sides[0] for value in sides):
             return sides[0]
         if not is_followed(phi.type):
@@ -503,7 +506,9 @@ class Evaluator(Code):
         ends = {phi.name: self._merge_sides(phi, loop, is_start=False) for phi in phis}
         while len(self._known) > known:
             self._known.popitem()
-        others = {name for name, end in ends.items() if _shape_of(starts[name]) != _shape_of(end)}
+        shapes = [{name: refill(one, lambda _: ZERO) for name, one in values.items()}
+                  for values in (starts, ends)]  # fmt: skip
+        others = {name for name in ends if shapes[0][name] != shapes[1][name]}
         at_first: dict[Symbol, Leaf] = {}
         afters: dict[Symbol, Leaf] = {}
         for name, own in befores.items():
@@ -703,20 +708,6 @@ def move_place(place: Value, index: Value, size: int) -> Value:
     if isinstance(place, PLACES):
         return refill(place, move)
     return blur(place, number, reason="a pointer that is not followed")
-
-
-def _shape_of(value: Value) -> Value:
-    return refill(value, lambda _: ZERO)
-
-
-def _combine_truths(opcode: str, one: Condition, two: Condition) -> Condition:
-    if opcode == "and":
-        return conjunction(one, two)
-    if opcode == "or":
-        return disjunction(one, two)
-    if opcode == "xor":
-        return disjunction(conjunction(one, two.negated()), conjunction(one.negated(), two))
-    return as_condition(blur(one, two))
 
 
 def _move_lanes(one: Instruction, *values: Value) -> Value:
