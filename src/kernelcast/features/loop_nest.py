@@ -134,6 +134,7 @@ class Listing:
         return blank(match)
 
     def compile(self, constants: Mapping[str, int]) -> str:
+        """Compile the kernel; names that nothing declares become arguments of it."""
         names = [one for one in constants if one not in {*self.arrays, *self.scalars}]
         while True:
             try:
@@ -145,9 +146,18 @@ class Listing:
                     one for one in dict.fromkeys(_UNDECLARED.findall(str(error)))
                     if one not in names and not re.search(rf"\b{one}\s*\(", self._body)
                 ]  # fmt: skip
-                if not more:
-                    self._refuse(error)
                 names += more
+                if more:
+                    continue
+                # Of a declaration that cannot be read, clang first says its sizes are variable.
+                errors = read_errors(error) or [str(error)]
+                told = (one for one in errors if "variable length arrays" not in one)
+                where, _, words = next(told, errors[-1]).partition(": ")
+                place = where.removeprefix(_FILE) if where.startswith(_FILE) else ""
+                msg = (
+                    f"{self.name}{place}: {words or where}; give C99 declarations and one loop nest"
+                )
+                raise InputError(msg) from error
 
     def _write(self, names: list[str]) -> str:
         given = {name: kind for name, (kind, value) in self.scalars.items() if not value}
@@ -170,15 +180,6 @@ class Listing:
             f'#line 1 "{_FILE}"', self._body,
             *(f"{_LEFT}[{number}] = {name};" for number, name in enumerate(given)), "}",
         ))  # fmt: skip
-
-    def _refuse(self, error: CompileError) -> NoReturn:
-        # Of a declaration that cannot be read, clang first says that its sizes are variable.
-        errors = read_errors(error) or [str(error)]
-        text = next((one for one in errors if "variable length arrays" not in one), errors[-1])
-        where, _, words = text.partition(": ")
-        place = where.removeprefix(_FILE) if where.startswith(_FILE) else ""
-        msg = f"{self.name}{place}: {words or where}; give C99 declarations and one loop nest"
-        raise InputError(msg) from error
 
 
 class _Nest:
@@ -203,37 +204,15 @@ class _Nest:
         """By load whose element a register holds, what is held."""
         self._extrema: dict[str, str] = {}
         """By the comparison that it needs no more, what chooses the greater or the lesser."""
-        self._loads: dict[_Element, NestAccess] = {}
-        self._stores: dict[_Element, NestAccess] = {}
+        self._accesses: dict[tuple[bool, _Element], NestAccess] = {}
+        """Stores and loads apart."""
         self._stored: list[tuple[_Element, str]] = []
-        self._operations: dict[Condition, Counter[Operation]] = defaultdict(Counter)
         self._executed: dict[str, list[str]] = {}
         self._repeated = 0
 
     def read(self) -> LoopNest:
         self._read_arrays()
-        loops = self._list_loops()
-        for loop in loops:
-            self._enter(loop)
-        inner = loops[-1]
-        outer = loops[0]
-        # Between loops stand conditions on their variables only.
-        labels = [one for one in self._flow.order if one in outer.blocks - inner.blocks]
-        for label in labels:
-            end = self._flow.terminator(label)
-            if end.operands and not self._evaluator.choice(label, frozenset((0,))).is_exact:
-                self._refuse(
-                    "a condition between loops depends on data; expected a comparison of sums of "
-                    "loop variables times constants, or the condition in the innermost loop",
-                    self._place(end),
-                )
-        for label in labels:
-            for one in self._flow.blocks[label]:
-                if one.opcode in ("load", "store") or (
-                    one.name and one.opcode != "phi" and is_float(one.type)
-                ):
-                    self._refuse("statements beside an inner loop; only the innermost loop may "
-                                 "hold any", self._place(one))  # fmt: skip
+        inner = self._read_loops()
         if any(label != inner.test for label, _ in inner.exits):
             self._refuse(f"the loop over {self._loops[-1].name} is left early, as by break or "
                          f"return; {_EXPECTED}", self._places_of(inner))  # fmt: skip
@@ -248,24 +227,39 @@ class _Nest:
                 self._guards[label] = guard
         self._note_accesses()
         self._find_extrema()
+        operations: dict[Condition, Counter[Operation]] = defaultdict(Counter)
         for label, guard in self._guards.items():
             for one in self._flow.blocks[label]:
                 counts = self._count(one, inner)
-                self._operations[guard] += counts
+                operations[guard] += counts
                 self._executed[one.name] = [str(each) for each in counts.elements()]
         chain = self._find_chain(inner)
-        if not self._loads and not self._stores:
+        accesses = sorted(self._accesses.values(), key=lambda one: one.is_store)
+        if not accesses:
             msg = f"{self._listing.name}: no array is read or written; give a loop over arrays"
             raise InputError(msg)
-        branches = self._list_branches()
-        accesses = (*self._loads.values(), *self._stores.values())
+        parts = [
+            (guard, OperationCounts(operations=dict(counts), memory={}))
+            for guard, counts in operations.items() if counts
+        ]  # fmt: skip
+        for access in accesses:
+            moved = MemoryOperation(
+                space=MemorySpace.GLOBAL, is_store=access.is_store, bytes=access.bytes
+            )
+            parts.append((access.condition, OperationCounts(operations={}, memory={moved: 1})))
+        # By the iterations that execute them, `TRUE` for all.
+        branches = {
+            guard: add_weighted((counts, 1) for own, counts in parts if own == guard)
+            for guard in dict.fromkeys((TRUE, *(guard for guard, _ in parts)))
+        }
         note = (
             f"{self._repeated} repeated accesses to an element within an iteration are taken to be "
             "held in registers"
         )
         return LoopNest(
             name=self._listing.name, loops=tuple(self._loops), arrays=tuple(self._arrays.values()),
-            accesses=accesses, executed=add_weighted([(one, 1) for one in branches.values()]),
+            accesses=tuple(accesses),
+            executed=add_weighted([(one, 1) for one in branches.values()]),
             constants=dict(self._constants), chain=chain, notes=(note,) if self._repeated else (),
             branches=tuple(one for one in branches.items() if one[0] != TRUE),
         )  # fmt: skip
@@ -306,10 +300,11 @@ class _Nest:
         places = (self._places.place(one) for one in numbers)
         return next((one for one in places if one is not None), None)
 
-    def _list_loops(self) -> list[Loop]:
-        chosen: list[Loop] = []
+    def _read_loops(self) -> Loop:
+        """Enter each loop, and find the innermost one."""
+        loops: list[Loop] = []
         while True:
-            parent = chosen[-1] if chosen else None
+            parent = loops[-1] if loops else None
             inside = [one for one in self._flow.loops if one.parent is parent]
             inside.sort(key=lambda one: self._flow.place[one.header])
             if len(inside) > 1:
@@ -319,10 +314,30 @@ class _Nest:
                 self._refuse(what, self._places_of(inside[1]))
             if not inside:
                 break
-            chosen += inside
-        if not chosen:
+            loops += inside
+        if not loops:
             raise InputError(f"{self._listing.name}: no loop that runs more than once")
-        return chosen
+        for loop in loops:
+            self._enter(loop)
+        outer, inner = loops[0], loops[-1]
+        # Between loops stand conditions on their variables only.
+        for label in self._flow.order:
+            if label not in outer.blocks - inner.blocks:
+                continue
+            end = self._flow.terminator(label)
+            if end.operands and not self._evaluator.choice(label, frozenset((0,))).is_exact:
+                self._refuse(
+                    "a condition between loops depends on data; expected a comparison of sums of "
+                    "loop variables times constants, or the condition in the innermost loop",
+                    self._place(end),
+                )
+            for one in self._flow.blocks[label]:
+                if one.opcode in ("load", "store") or (
+                    one.name and one.opcode != "phi" and is_float(one.type)
+                ):
+                    self._refuse("statements beside an inner loop; only the innermost loop may "
+                                 "hold any", self._place(one))  # fmt: skip
+        return inner
 
     def _enter(self, loop: Loop) -> None:
         evaluator, place = self._evaluator, self._places_of(loop)
@@ -415,11 +430,10 @@ class _Nest:
                 else:
                     here[element] = one.name
                     self._loaded[one.name] = element
-                accesses = self._stores if is_store else self._loads
-                earlier = accesses.get(element)
+                earlier = self._accesses.get((is_store, element))
                 if earlier is None:
                     place = self._place(one)
-                    accesses[element] = NestAccess(
+                    self._accesses[is_store, element] = NestAccess(
                         array=element[0], strides=element[1], offset=element[2], is_store=is_store,
                         bytes=self._module.size_of(one.type), text=self._read_text(one, address),
                         line=place.line if place is not None else 0, condition=guard,
@@ -428,7 +442,7 @@ class _Nest:
                 if is_store and conjunction(earlier.condition, guard) != FALSE:
                     self._repeated += 1
                 either = disjunction(earlier.condition, guard)
-                accesses[element] = replace(earlier, condition=either)
+                self._accesses[is_store, element] = replace(earlier, condition=either)
 
     def _root(self, value: str) -> str:
         """Give the value that a register holds in the place of a load."""
@@ -438,33 +452,29 @@ class _Nest:
 
     def _find_extrema(self) -> None:
         """Find comparisons that are not made: the greater or the lesser is chosen at once."""
-        for label in self._guards:
-            for one in self._flow.blocks[label]:
-                asked = self._find_choice(one)
-                test = self._instructions.get(asked) if asked else None
-                if test is None or test.opcode not in ("fcmp", "icmp"):
-                    continue
-                chosen = one.operands[1:] if one.opcode == "select" else one.operands
+        for one in (one for label in self._guards for one in self._flow.blocks[label]):
+            asked, chosen = "", one.operands
+            if one.opcode == "select":
+                asked, chosen = one.operands[0][1], one.operands[1:]
+            elif one.opcode == "phi" and len(chosen) == 2 and one.block not in self._flow.loop_at:
+                ends = [self._flow.terminator(key) for key in self._flow.find_branches(one)]
+                if (
+                    len(ends) == 1
+                    and ends[0].opcode == "br"
+                    and all(
+                        each.name not in self._loaded  # nothing else is done on either side
+                        and each.opcode in ("getelementptr", "br", "load", "sext")
+                        for label in {*ends[0].labels} - {one.block}
+                        for each in self._flow.blocks[label]
+                    )
+                ):
+                    asked = ends[0].operands[0][1]
+            test = self._instructions.get(asked)
+            if test is not None and test.opcode in ("fcmp", "icmp") and test.detail in _ORDERS:
                 sides = [sorted(self._root(value) for _, value in each)
                          for each in (chosen, test.operands)]  # fmt: skip
-                if test.detail in _ORDERS and sides[0] == sides[1]:
+                if sides[0] == sides[1]:
                     self._extrema[test.name] = one.name
-
-    def _find_choice(self, one: Instruction) -> str:
-        """Give the condition that alone chooses between two values, if nothing else is done."""
-        if one.opcode == "select":
-            return one.operands[0][1]
-        if one.opcode != "phi" or len(one.operands) != 2 or one.block in self._flow.loop_at:
-            return ""
-        ends = [self._flow.terminator(key) for key in self._flow.find_branches(one)]
-        if len(ends) != 1 or ends[0].opcode != "br":
-            return ""
-        does_nothing_else = all(
-            each.name not in self._loaded
-            and each.opcode in ("getelementptr", "br", "load", "sext")
-            for label in {*ends[0].labels} - {one.block} for each in self._flow.blocks[label]
-        )  # fmt: skip
-        return ends[0].operands[0][1] if does_nothing_else else ""
 
     def _decide(self, labels: Iterable[str]) -> None:
         """Give names to the conditions on data."""
@@ -522,22 +532,6 @@ class _Nest:
             count_instruction(one, self._module, counts)
         return counts
 
-    def _list_branches(self) -> dict[Condition, OperationCounts]:
-        """List operations and accesses by the iterations that execute them, `TRUE` for all."""
-        parts = [
-            (guard, OperationCounts(operations=dict(counts), memory={}))
-            for guard, counts in self._operations.items() if counts
-        ]  # fmt: skip
-        for one in (*self._loads.values(), *self._stores.values()):
-            moved = MemoryOperation(
-                space=MemorySpace.GLOBAL, is_store=one.is_store, bytes=one.bytes
-            )
-            parts.append((one.condition, OperationCounts(operations={}, memory={moved: 1})))
-        return {
-            guard: add_weighted((counts, 1) for own, counts in parts if own == guard)
-            for guard in dict.fromkeys((TRUE, *(guard for guard, _ in parts)))
-        }
-
     # What waits for what
 
     def _find_chain(self, inner: Loop) -> tuple[str, ...]:
@@ -570,7 +564,7 @@ class _Nest:
                         chain = (*chain, *own)
                 if chain is not None:
                     chains[one.name] = chain
-        touched = {*self._loads, *self._stores}
+        touched = {element for _, element in self._accesses}
         ends = [value for (array, strides, offset), value in self._stored
                 if (array, strides, offset - strides[-1]) in touched]  # fmt: skip
         ends += [
