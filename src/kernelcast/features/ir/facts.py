@@ -74,11 +74,6 @@ class _Block:
     at: int = 0
     """The line at work."""
 
-    @property
-    def operations(self) -> Counter[Operation]:
-        """What is executed in the line at work."""
-        return self.lines[self.at][0]
-
 
 class FactsReader:
     def __init__(self, code: Evaluator, source: str) -> None:
@@ -114,66 +109,42 @@ class FactsReader:
     def read(self, gaps: tuple[Gap, ...] = ()) -> KernelFacts:
         """Read all of it; `gaps` are known to be missing."""
         flow, code = self._flow, self.code
-        groups: dict[object, _Block] = {}
-        for label in flow.order:
-            guard = self._guard = code.guard(label)
-            if guard == FALSE:
-                continue
-            loops = self._loops = self._loops_around(label)
-            if any(one.trip_count == Expr.constant(0) and one.is_exact for one in loops):
-                continue
-            key = self._key(label)
-            if key not in groups and self._is_empty(label):
-                continue  # nothing is executed but a jump
-            block = groups.get(key)
-            if block is None:
-                block = groups[key] = self._start_block(label, guard, loops)
-            self._block_of[label] = block
-            steps, step = self._find_steps(label), block
-            for one in flow.blocks[label]:
-                if one.name in steps and step is block:
-                    step = self._start_step(label, block)
-                self._read_instruction(one, step if one.name in steps else block)
+        self._read_blocks()
         if flow.is_irreducible:
             self._gaps.append(Gap(line=0, reason="goto: what follows is not followed exactly"))
         looping = (one.site for one in self._accesses if one.loops)
         narrowed = find_narrowed(self._form_of, looping)
-        parts: dict[int, list[tuple[int, OperationCounts]]] = {}
-        totals: list[OperationCounts] = []
+        parts: dict[int, list[tuple[int, OperationCounts]]] = defaultdict(list)
+        blocks: list[BlockFacts] = []
         for block in self._blocks:
             own = {line: self._share(*counts) for line, counts in block.lines.items()}
             total = add_weighted((counts, 1) for counts in own.values())
-            totals.append(self._share(total.operations, total.memory))
+            blocks.append(BlockFacts(
+                id=block.id, function=block.function or self._function.name, kind=block.kind,
+                line=block.line, parent=block.parent, counter=block.counter,
+                operations=self._share(total.operations, total.memory),
+            ))  # fmt: skip
             for line, counts in own.items():
                 if line and (counts.operations or counts.memory):
-                    parts.setdefault(line, []).append((block.id, counts))
-        place = self._notes.fields(self._function.notes.get("dbg", -1))
+                    parts[line].append((block.id, counts))
         named = {name for value in flow.users for name in re.findall(r"@[\w.$]+", value)}
         loops = tuple(
             code.loop_facts(flow.loop_at[label]) for label in flow.order
             if label in flow.loop_at and label in self._block_of
         )  # fmt: skip
         return KernelFacts(
-            kernel=self._function.name, line=int(place.get("line", 0)),
+            kernel=self._function.name,
+            line=int(self._notes.fields(self._function.notes.get("dbg", -1)).get("line", 0)),
             parameters=tuple(
                 self._describe_parameter(number, kind, name[1:])
                 for number, (kind, name) in enumerate(self._function.parameters)
             ),
             local_arrays=tuple(
-                LocalArray(
-                    name=self.code.name_global(name), bytes=self._module.size_of(one.type)
-                )
+                LocalArray(name=code.name_global(name), bytes=self._module.size_of(one.type))
                 for name, one in self._module.globals.items() if name in named and one.space == 3
             ),
-            blocks=tuple(
-                BlockFacts(
-                    id=one.id, function=one.function or self._function.name, kind=one.kind,
-                    line=one.line, parent=one.parent, counter=one.counter,
-                    operations=total,
-                )
-                for one, total in zip(self._blocks, totals, strict=True)
-            ),
-            reaches=tuple(self._reaches), accesses=tuple(
+            blocks=tuple(blocks), reaches=tuple(self._reaches),
+            accesses=tuple(
                 replace(one, is_narrowed=True) if one.site in narrowed else one
                 for one in self._accesses
             ),
@@ -182,7 +153,7 @@ class FactsReader:
             gaps=tuple(dict.fromkeys((*self._gaps, *gaps))),
             contents=self._find_used_contents(loops),
             required_local_size=self._module.required_local_size(self._function),
-            fields=tuple(self.code.fields.values()),
+            fields=tuple(code.fields.values()),
         )  # fmt: skip
 
     def _share(
@@ -196,6 +167,50 @@ class FactsReader:
             self._counts[key] = counts
         return self._counts[key]
 
+    def _read_blocks(self) -> None:
+        flow, code = self._flow, self.code
+        groups: dict[object, _Block] = {}
+        for label in flow.order:
+            guard = self._guard = code.guard(label)
+            if guard == FALSE:
+                continue
+            around, terms = flow.loops_around(label), flow.terms[label]
+            insides = [*(one.header for one in around[1:]), label]
+            loops = self._loops = tuple(
+                facts if loop.testing.isdisjoint((label, inside)) else describe_test(facts)
+                for loop, inside in zip(around, insides, strict=False)
+                for facts in (code.loop_facts(loop),)
+            )
+            if any(one.trip_count == Expr.constant(0) and one.is_exact for one in loops):
+                continue
+            loop = flow.loop_of[label]
+            own = label if terms is None else frozenset(frozenset(one.items()) for one in terms)
+            key = loop and loop.header, loop is not None and label in loop.testing, own
+            if key not in groups:
+                if self._is_empty(label):
+                    continue  # nothing is executed but a jump
+                counter = ONCE
+                if label != flow.entry and (guard != TRUE or loops):
+                    counter = self.counters[label] = len(self.counters)
+                    self._reaches.append(CounterReach(guard=guard, loops=loops))
+                groups[key] = _Block(
+                    id=len(self._blocks), kind=self._kind(label, loop),
+                    parent=self._parent(label, loop), counter=counter,
+                )  # fmt: skip
+                self._blocks.append(groups[key])
+            step = block = self._block_of[label] = groups[key]
+            steps = self._find_steps(label, loop) if loop else frozenset()
+            for one in flow.blocks[label]:
+                if loop and one.name in steps and step is block:
+                    bodies = [self._block_of[each].id for each in flow.successors[loop.test]
+                              if each in loop.blocks and each in self._block_of]  # fmt: skip
+                    step = _Block(
+                        id=len(self._blocks), function=block.function, kind=BlockKind.LOOP_STEP,
+                        parent=bodies[0] if bodies else block.id, counter=block.counter,
+                    )  # fmt: skip
+                    self._blocks.append(step)
+                self._read_instruction(one, step if one.name in steps else block)
+
     def _is_empty(self, label: str) -> bool:
         """Tell whether a block only jumps on, and nothing is reached by way of it alone."""
         return label != self._flow.entry and label not in self._flow.dominating and all(
@@ -204,36 +219,9 @@ class FactsReader:
             for one in self._flow.blocks[label]
         )  # fmt: skip
 
-    def _key(self, label: str) -> object:
-        loop, terms = self._flow.loop_of[label], self._flow.terms[label]
-        own = label if terms is None else frozenset(frozenset(one.items()) for one in terms)
-        return (loop and loop.header, loop is not None and label in loop.testing, own)
-
-    def _loops_around(self, label: str) -> tuple[LoopFacts, ...]:
-        loops = self._flow.loops_around(label)
-        insides = [*(one.header for one in loops[1:]), label]
-        return tuple(
-            facts if loop.testing.isdisjoint((label, inside)) else describe_test(facts)
-            for loop, inside in zip(loops, insides, strict=False)
-            for facts in (self.code.loop_facts(loop),)
-        )
-
-    def _start_block(self, label: str, guard: Condition, loops: tuple[LoopFacts, ...]) -> _Block:
-        counter = ONCE
-        if label != self._flow.entry and (guard != TRUE or loops):
-            counter = self.counters[label] = len(self.counters)
-            self._reaches.append(CounterReach(guard=guard, loops=loops))
-        loop = self._flow.loop_of[label]
-        block = _Block(
-            id=len(self._blocks), kind=self._kind(label, loop), parent=self._parent(label, loop),
-            counter=counter,
-        )  # fmt: skip
-        self._blocks.append(block)
-        return block
-
-    def _find_steps(self, label: str) -> frozenset[str]:
-        loop = self._flow.loop_of[label]
-        if loop is None or not loop.test or label not in loop.latches:
+    def _find_steps(self, label: str, loop: Loop) -> frozenset[str]:
+        """Find what only counts a loop's iterations."""
+        if not loop.test or label not in loop.latches:
             return frozenset()
         again = {
             (phi.operands[phi.labels.index(label)][1], phi.name)
@@ -244,19 +232,6 @@ class FactsReader:
             one.name for one in self._flow.blocks[label]
             if one.opcode in _STEPS and any((one.name, each) in again for _, each in one.operands)
         )  # fmt: skip
-
-    def _start_step(self, label: str, block: _Block) -> _Block:
-        loop = self._flow.loop_of[label]
-        bodies = [
-            self._block_of[one].id for one in self._flow.successors[loop.test]
-            if one in loop.blocks and one in self._block_of
-        ] if loop is not None else []  # fmt: skip
-        step = _Block(
-            id=len(self._blocks), function=block.function, kind=BlockKind.LOOP_STEP,
-            parent=bodies[0] if bodies else block.id, counter=block.counter,
-        )  # fmt: skip
-        self._blocks.append(step)
-        return step
 
     def _kind(self, label: str, loop: Loop | None) -> BlockKind:
         flow = self._flow
@@ -307,38 +282,52 @@ class FactsReader:
                 place = self._notes.place(place.at) if place.at else None
             line = place.line if place is not None else 0
             block.line = min(block.line or line, line)
+        operations = block.lines[block.at][0]
         if one.opcode == "getelementptr":
-            self._count_address(one, block)
+            base = one.operands[0][1]
+            if self.code.roots(base):
+                operations[self._describe_own_address(one)] += 1
+            elif base.startswith(("%", "@")):
+                count_instruction(one, self._module, operations)
             return
         if one.name not in self._parts:
-            count_instruction(one, self._module, block.operations)
+            count_instruction(one, self._module, operations)
         accesses = [*self._list_accesses(one)]
         for access in accesses:
             self._record(one, block, *access)
-        if one.opcode == "call" and not accesses and not one.detail.startswith("llvm."):
-            self._judge_call(one)
-
-    def _count_address(self, one: Instruction, block: _Block) -> None:
-        roots = self.code.roots(one.operands[0][1])
-        if not roots:
-            if one.operands[0][1].startswith("%") or one.operands[0][1].startswith("@"):
-                count_instruction(one, self._module, block.operations)
+        if one.opcode != "call" or accesses or one.detail.startswith("llvm."):
             return
+        # What a function may do that is not described.
+        pointers = [each for each in one.operands if each[0].startswith("ptr")]
+        name, line = name_called(one), self.code.line_of(one)
+        if one.detail in self._module.functions:
+            self._gaps.append(Gap(line=line, reason=f"{name} calls itself: OpenCL C forbids it"))
+        elif "printf" not in one.detail and any(
+            # A builtin like `modf` may write to memory that other work-items see.
+            not isinstance(each, Pointer)
+            or each.memory.space not in (MemorySpace.PRIVATE, MemorySpace.CONSTANT)
+            for pointer, const in zip(pointers, _POINTER.findall(mangled_types(one)), strict=False)
+            if not const
+            for _, each in places_of(self.code.operand(pointer, one.block))
+        ):
+            self._gaps.append(Gap(line=line, reason=f"the memory that {name} writes is not "
+                                                    "described"))  # fmt: skip
+
+    def _describe_own_address(self, one: Instruction) -> Operation:
+        """Make the operation of an address in an array of the work-item's own."""
         place = self.code.value(one.name)
         offset = place.offset if isinstance(place, Pointer) else place
         steady = {loop.name for loop in self._loops if loop.trip_count is not None}
-        by_data = not isinstance(offset, Expr) or any(
-            not each.is_parameter and each.name not in steady for each in offset.symbols()
-        )
         name = ""
-        if by_data:
+        if not isinstance(offset, Expr) or any(
+            not each.is_parameter and each.name not in steady for each in offset.symbols()
+        ):
             used = {user.opcode for user in self._flow.users[one.name]}
             name = (
                 OwnElement.UPDATE if {"load", "store"} <= used
                 else OwnElement.STORE if "store" in used else OwnElement.LOAD
             ).value  # fmt: skip
-        operation = make_operation(OperationKind.ADDRESS, NumberClass.NONE, 0, 1, name)
-        block.operations[operation] += 1
+        return make_operation(OperationKind.ADDRESS, NumberClass.NONE, 0, 1, name)
 
     def _list_accesses(self, one: Instruction) -> Iterator[_Access]:
         operands, kind = one.operands, _ACCESSING.get(one.opcode)
@@ -367,22 +356,6 @@ class FactsReader:
                              for _, each in places_of(place))  # fmt: skip
                 if not is_own and not operand[1].startswith("@__const"):  # an initial value
                     yield kind, (operand,), place, int(length), 1
-
-    def _judge_call(self, one: Instruction) -> None:
-        pointers = [each for each in one.operands if each[0].startswith("ptr")]
-        name, line = name_called(one), self.code.line_of(one)
-        if one.detail in self._module.functions:
-            self._gaps.append(Gap(line=line, reason=f"{name} calls itself: OpenCL C forbids it"))
-        elif "printf" not in one.detail and any(
-            # A builtin like `modf` may write to memory that other work-items see.
-            not isinstance(place, Pointer)
-            or place.memory.space not in (MemorySpace.PRIVATE, MemorySpace.CONSTANT)
-            for each, const in zip(pointers, _POINTER.findall(mangled_types(one)), strict=False)
-            if not const
-            for _, place in places_of(self.code.operand(each, one.block))
-        ):
-            self._gaps.append(Gap(line=line, reason=f"the memory that {name} writes is not "
-                                                    "described"))  # fmt: skip
 
     def _count_lanes(self, one: Instruction) -> int:
         """Count the lanes of a vector that are used, or set."""

@@ -28,7 +28,6 @@ from kernelcast.expressions import (
     select,
 )
 from kernelcast.expressions.accesses import LoopFacts
-from kernelcast.expressions.polynomials import Monomial
 from kernelcast.features.ir.values import (
     Leaf,
     Opaque,
@@ -128,28 +127,20 @@ def ends_for_good(condition: Condition, symbol: Symbol) -> bool:
         return condition.is_exact
     if not isinstance(condition, Comparison) or condition.relation is not Relation.NOT_NEGATIVE:
         return False
-    return all(
-        _never_grows(monomial, factor, symbol) for monomial, factor in condition.expr.products
-    )
-
-
-def _never_grows(monomial: Monomial, factor: int, symbol: Symbol) -> bool:
-    """Tell whether a product with that factor only falls as the iterations go on."""
-    holding = [atom for atom in monomial if symbol in atom.symbols()]
-    if not holding:
-        return True
-    if len(monomial) > 1:
-        return False
-    atom = holding[0]
-    if atom is symbol:
-        return factor < 0
-    if not isinstance(atom, Geometric) or atom.factor < 1 or symbol in atom.start.symbols():
-        return False
-    steps = atom.iteration.split(symbol)
-    if steps is None or steps[1] != _ONE:
-        return False
-    is_known = is_non_negative(atom.start) or atom.start.is_parameter
-    return is_known and (factor > 0) == atom.is_division
+    for monomial, factor in condition.expr.products:
+        # Each product may only fall as the iterations go on.
+        atom = next((one for one in monomial if symbol in one.symbols()), None)
+        if atom is None or (factor < 0 and monomial == (symbol,)):
+            continue
+        if len(monomial) > 1 or not isinstance(atom, Geometric) or atom.factor < 1:
+            return False
+        steps = atom.iteration.split(symbol)
+        is_known = is_non_negative(atom.start) or atom.start.is_parameter
+        if not is_known or steps is None or steps[1] != _ONE or symbol in atom.start.symbols():
+            return False
+        if (factor > 0) != atom.is_division:
+            return False
+    return True
 
 
 def _count_comparison(condition: Comparison, symbol: Symbol) -> Expr | None:
@@ -157,15 +148,12 @@ def _count_comparison(condition: Comparison, symbol: Symbol) -> Expr | None:
     start, slope = condition.expr.split(symbol) or (None, None)
     if start is None or slope is None or slope.is_zero:
         return None
-    step = -slope
-    if condition.relation is Relation.NOT_ZERO:
-        is_upwards = _is_positive(step)
-        if not is_upwards and not _is_positive(slope):
-            return None
-        return floor_div(start, step) if is_upwards else floor_div(-start, slope)
-    if condition.relation is not Relation.NOT_NEGATIVE or not _is_positive(step):
+    is_upwards = _is_positive(-slope)
+    if condition.relation is Relation.NOT_NEGATIVE:
+        return maximum(floor_div(start, -slope) + 1, 0) if is_upwards else None
+    if condition.relation is not Relation.NOT_ZERO or not (is_upwards or _is_positive(slope)):
         return None
-    return maximum(floor_div(start, step) + 1, 0)
+    return floor_div(start, -slope) if is_upwards else floor_div(-start, slope)
 
 
 def _count_narrow(condition: Comparison, symbol: Symbol, limits: Mapping[str, int]) -> Expr | None:

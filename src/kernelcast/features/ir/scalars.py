@@ -69,14 +69,12 @@ from kernelcast.features.ir.values import (
     by_lanes,
     exchange,
     is_non_negative,
-    is_stand_in,
     merge,
     parts_of,
     places_of,
     put_in,
     refill,
     sources_of,
-    stand_in_for,
 )
 from kernelcast.records.ndrange import MAX_DIMENSIONS
 from kernelcast.records.operations import MemorySpace
@@ -96,6 +94,8 @@ _LANE_WISE: Final = frozenset((
     "add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "sdiv", "udiv", "srem", "urem",
     "icmp", "sext", "zext", "trunc",
 ))  # fmt: skip
+_BEFORE: Final = "before "
+"""Begins the names of symbols that stand for numbers as they were before an iteration."""
 _MOST_PLACES: Final = 32
 """Elements of a table of constants that an index may choose among."""
 _CASTS: Final = ("addrspacecast", "bitcast", "ptrtoint", "inttoptr", "ptrtoaddr", "freeze")
@@ -495,9 +495,10 @@ class Evaluator(Code):
                 if one.opcode == "phi" and one.name not in self._known]  # fmt: skip
         starts = {phi.name: self._merge_sides(phi, loop, is_start=True) for phi in phis}
         befores = {
-            name: [stand_in_for(name, at) for at, _ in enumerate(parts_of(start))]
+            name: [Symbol(SymbolKind.SCALAR, f"{_BEFORE}{name}.{at}")
+                   for at, _ in enumerate(parts_of(start))]
             for name, start in starts.items()
-        }
+        }  # fmt: skip
         known = len(self._known)
         for phi in phis:
             start = starts[phi.name]
@@ -591,7 +592,8 @@ class Evaluator(Code):
         """Give the symbol of a whole number in a buffer whose content is known."""
         offset = place.offset
         if not isinstance(offset, Expr) or any(
-            each.kind is SymbolKind.LOOP or is_stand_in(each) for each in offset.symbols()
+            each.kind is SymbolKind.LOOP or each.name.startswith(_BEFORE)
+            for each in offset.symbols()
         ):
             return None
         pointer = self.type_of(f"%{place.memory.name}")

@@ -90,7 +90,6 @@ NUMBERS: Final = (Expr, Opaque)
 PLACES: Final = (Pointer, Choice)
 
 ZERO, ONE = Expr.constant(0), Expr.constant(1)
-_BEFORE = "before "
 LARGEST: Final = 4000
 DEEPEST: Final = 200
 """Symbols and operators beyond which an expression is given up, and how deep they may be nested:
@@ -152,15 +151,6 @@ def sources_of(*values: Value) -> frozenset[str]:
         elif isinstance(part, Condition):
             found |= sources_of(*getattr(part, "parts", ()))
     return found
-
-
-def stand_in_for(name: str, at: int) -> Symbol:
-    return Symbol(SymbolKind.SCALAR, f"{_BEFORE}{name}.{at}")
-
-
-def is_stand_in(symbol: Symbol) -> bool:
-    """Tell whether a symbol only stands in for a number that is not solved yet."""
-    return symbol.kind is SymbolKind.SCALAR and symbol.name.startswith(_BEFORE)
 
 
 def blur(*values: Value, reason: str = "") -> Opaque:
