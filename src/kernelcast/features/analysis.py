@@ -26,8 +26,6 @@ from kernelcast.compiling.ir import read_module
 from kernelcast.compiling.libraries import digest_code
 from kernelcast.compiling.targets import read_options
 from kernelcast.expressions.kernel_facts import Gap, KernelFacts
-from kernelcast.features.ir.control import ControlFlow
-from kernelcast.features.ir.debug import DebugNotes
 from kernelcast.features.ir.facts import FactsReader
 from kernelcast.features.ir.scalars import Evaluator
 from kernelcast.records.arguments import Access
@@ -110,10 +108,7 @@ def open_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> Ev
     """Compile a kernel, and prepare to ask what its values are."""
     find_kernel(kernel)
     module = _keep_module(compile_program(kernel).text)
-    function = module.functions[kernel.name]
-    notes = DebugNotes(module, _NAME)
-    flow = ControlFlow(function, notes.is_written_in)
-    return Evaluator(module, function, notes, flow, known_buffers)
+    return Evaluator(module, kernel.name, _NAME, known_buffers)
 
 
 def find_kernel(kernel: Kernel) -> CompiledKernel:

@@ -28,8 +28,8 @@ from kernelcast.expressions.loop_nest import (
     split_address,
 )
 from kernelcast.features.analysis import read_errors
-from kernelcast.features.ir.control import ControlFlow, Loop
-from kernelcast.features.ir.debug import DebugNotes, Place, read_expression, read_operand_before
+from kernelcast.features.ir.control import Loop
+from kernelcast.features.ir.debug import Place, read_expression, read_operand_before
 from kernelcast.features.ir.operations import (
     count_instruction,
     is_float,
@@ -186,10 +186,8 @@ class _Nest:
     def __init__(self, listing: Listing, constants: Mapping[str, int]) -> None:
         self._listing, self._constants = listing, constants
         self._module = module = read_module(listing.compile(constants))
-        self._places = DebugNotes(module, _FILE)
-        function = module.functions[_KERNEL]
-        self._flow = flow = ControlFlow(function, self._places.is_written_in)
-        self._evaluator = Evaluator(module, function, self._places, flow)
+        self._evaluator = Evaluator(module, _KERNEL, _FILE)
+        self._flow, self._places = self._evaluator.flow, self._evaluator.notes
         self._instructions = self._evaluator.instructions
         self._arrays: dict[str, NestArray] = {}
         self._loops: list[NestLoop] = []

@@ -243,11 +243,6 @@ def count_trips(
     return trips, not still.size and loop.is_exact
 
 
-def has_bound(loop: LoopFacts) -> bool:
-    """Tell whether something else than data ends a loop at last."""
-    return loop.trip_count is not None or known_part(loop.condition) != TRUE
-
-
 def known_part(condition: Condition) -> Condition:
     """Give what of a condition does not depend on data: it holds wherever the condition may."""
     if condition.is_exact:

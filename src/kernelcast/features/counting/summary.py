@@ -7,9 +7,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.expressions import TRUE
 from kernelcast.expressions.kernel_facts import BlockKind, KernelFacts
 from kernelcast.expressions.symbols import BoolArray
-from kernelcast.features.counting.static import ASSUMED_TRIPS, FloatArray, has_bound
+from kernelcast.features.counting.static import ASSUMED_TRIPS, FloatArray, known_part
 from kernelcast.records.operations import (
     MemorySpace,
     NumberClass,
@@ -79,11 +80,7 @@ Lane = TypeVar("Lane", bound=np.generic)
 
 
 def summarise(
-    facts: KernelFacts,
-    sample: CounterSample,
-    *,
-    warp_widths: Sequence[int] = WARP_WIDTHS,
-    patterns: Sequence[RequestPattern] = (),
+    facts: KernelFacts, sample: CounterSample, *, patterns: Sequence[RequestPattern] = ()
 ) -> SoftwareCounters:
     """Summarise counts as counters per work-item and per warp of each width."""
     is_present = sample.is_present
@@ -113,7 +110,7 @@ def summarise(
     )
 
     warps = []
-    for width in warp_widths:
+    for width in WARP_WIDTHS:
         lanes = split_lanes(counts, width).reshape(-1, width, counts.shape[2])
         takes_part = split_lanes(is_present[..., None], width).reshape(-1, width)
         kept = takes_part.any(axis=1)
@@ -202,7 +199,8 @@ def doubt_counts(facts: KernelFacts, counters: SoftwareCounters) -> tuple[float,
     unsure = {one.name: one for one in facts.loops if not one.is_exact}
     if counters.is_exact or not unsure:
         return 0.0, ()
-    endless = {name for name, one in unsure.items() if not has_bound(one)}
+    endless = {name for name, one in unsure.items()
+               if one.trip_count is None and known_part(one.condition) == TRUE}  # fmt: skip
     # The work by its counter, and the loops within which that counts: what is last is `ONCE`.
     work = [0.0] * (len(facts.reaches) + 1)
     for block, times in zip(facts.blocks, counters.block_counts, strict=True):

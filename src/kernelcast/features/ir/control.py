@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import permutations
@@ -10,6 +10,7 @@ from operator import and_
 from typing import Final, TypeAlias
 
 from kernelcast.compiling.ir import Function, Instruction
+from kernelcast.features.ir.debug import DebugNotes
 
 Term: TypeAlias = dict[str, frozenset[int]]
 """Edges of which one is taken, by the block that they leave: all must be met. For a loop that may
@@ -35,10 +36,8 @@ class Loop:
 
 
 class ControlFlow:
-    def __init__(
-        self, function: Function, is_written_in: Callable[[Instruction, Instruction], bool]
-    ) -> None:
-        self._is_written_in = is_written_in
+    def __init__(self, function: Function, notes: DebugNotes) -> None:
+        self._notes = notes
         self.blocks = function.blocks
         self.entry = next(iter(function.blocks))
         self.successors = {label: block[-1].labels for label, block in self.blocks.items()}
@@ -249,7 +248,7 @@ class ControlFlow:
                 or label in behind
                 or any(before not in loop.blocks for before, _ in self.predecessors[label])
                 or not self.successors[label]
-                or not all(self._is_written_in(one, latch) for one in self.blocks[label])
+                or not all(self._notes.is_written_in(one, latch) for one in self.blocks[label])
             ):
                 continue
             for outer in self.loops_around(loop.header):

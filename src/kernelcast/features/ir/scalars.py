@@ -7,7 +7,6 @@ from itertools import chain, repeat
 from typing import Any, Final, TypeVar
 
 from kernelcast.compiling.ir import (
-    Function,
     Global,
     Instruction,
     Module,
@@ -38,8 +37,8 @@ from kernelcast.expressions import (
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.kernel_facts import ContentRead
 from kernelcast.expressions.symbols import ID_FUNCTIONS
-from kernelcast.features.ir.control import LEFT, ControlFlow, Loop, Term
-from kernelcast.features.ir.debug import DebugNotes, TypeNote
+from kernelcast.features.ir.control import LEFT, Loop, Term
+from kernelcast.features.ir.debug import TypeNote
 from kernelcast.features.ir.loops import REASON, describe_loop, solve_numbers
 from kernelcast.features.ir.operations import (
     bits_of,
@@ -127,10 +126,11 @@ def is_followed(type_name: str) -> bool:
 
 class Evaluator(Code):
     def __init__(
-        self, module: Module, function: Function, notes: DebugNotes, flow: ControlFlow,
+        self, module: Module, kernel_name: str, file_name: str,
         known_buffers: frozenset[str] = frozenset(),
     ) -> None:  # fmt: skip
-        super().__init__(module, function, notes, flow)
+        super().__init__(module, kernel_name, file_name)
+        function, flow = self.function, self.flow
         self.known_buffers = known_buffers
         self.largest_unsigned: dict[str, int] = {}
         self.contents: dict[str, ContentRead] = {}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
-from kernelcast.compiling.ir import Function, Instruction, Module
+from kernelcast.compiling.ir import Instruction, Module
 from kernelcast.features.ir.control import ControlFlow, Loop
 from kernelcast.features.ir.debug import DebugNotes, TypeNote
 from kernelcast.features.ir.operations import name_called
@@ -22,15 +22,15 @@ _READING: Final = _MOVING | {"load", "phi", "select", "icmp"}
 class Code:
     """A kernel's code. In dependences, a memory is ``*`` and what its address is made from."""
 
-    def __init__(
-        self, module: Module, function: Function, notes: DebugNotes, flow: ControlFlow
-    ) -> None:
-        self.module, self.function, self.notes, self.flow = module, function, notes, flow
-        signature = notes.reference(function.notes.get("dbg", -1), "type")
+    def __init__(self, module: Module, kernel_name: str, file_name: str) -> None:
+        self.module, self.function = module, module.functions[kernel_name]
+        self.notes = notes = DebugNotes(module, file_name)
+        self.flow = ControlFlow(self.function, notes)
+        signature = notes.reference(self.function.notes.get("dbg", -1), "type")
         types = notes.numbers(notes.reference(signature, "types"))  # a kernel returns nothing
-        names = (name for _, name in function.parameters)
+        names = (name for _, name in self.function.parameters)
         self.parameter_notes = dict(zip(names, types, strict=False))
-        self.instructions = {one.name: one for one in flow.list_instructions() if one.name}
+        self.instructions = {one.name: one for one in self.flow.list_instructions() if one.name}
 
     def line_of(self, one: Instruction) -> int:
         """Give the line of an instruction; 0 in an included file."""
