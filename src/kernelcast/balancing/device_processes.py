@@ -22,8 +22,7 @@ from kernelcast.balancing.settings import DevicePlace
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
 from kernelcast.sampling.cores import bind_to_cores
 from kernelcast.workers.process import ChildProcess
-from kernelcast.workers.protocol import ClosedError, MessageKind, Reporter, read_message
-from kernelcast.workers.task import Task
+from kernelcast.workers.protocol import ClosedError, MessageKind, Reporter, Task, read_message
 from kernelcast.workers.wire import NotDecodableError, prepare
 
 if TYPE_CHECKING:

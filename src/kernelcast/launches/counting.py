@@ -20,7 +20,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import CounterSample, RecordedAddresses, SoftwareCounters
 from kernelcast.sampling.counting import CountingLaunch, make_sample, read_log
 from kernelcast.sampling.windows import box_near
-from kernelcast.workers.task import COUNTING
+from kernelcast.workers import COUNTING
 
 Chosen = TypeVar("Chosen")
 

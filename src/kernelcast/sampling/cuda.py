@@ -58,7 +58,7 @@ _OUT_OF_MEMORY, _OUT_OF_RESOURCES = 2, 701
 
 class CudaError(cl.Error, KernelRunError):
     """Is raised when a function of the CUDA driver fails; most errors of running kernels last as
-    long as the process, so that whoever runs them ends it (`kernelcast.workers.warm`)."""
+    long as the process, so that whoever runs them ends it (`kernelcast.workers.process`)."""
 
     def __init__(self, function: str, status: int, name: str) -> None:
         super().__init__(f"{function} failed: {name} ({status})")

@@ -21,8 +21,7 @@ from kernelcast.service.redaction import redact_paths
 from kernelcast.service.telemetry import log
 from kernelcast.service_state import ServiceState, StoreError
 from kernelcast.workers import MessageKind, Reporter, Task
-from kernelcast.workers.process import ChildProcess
-from kernelcast.workers.running import converse
+from kernelcast.workers.process import ChildProcess, converse
 
 POLL_S: Final = 0.5
 _HEARTBEAT_S: Final = 1.0

@@ -18,6 +18,7 @@ import importlib
 import logging
 import os
 import pickle
+import pkgutil
 import resource
 import select
 import signal
@@ -28,8 +29,14 @@ import traceback
 from collections.abc import Sequence
 
 from kernelcast.records.errors import KernelcastError
-from kernelcast.workers.protocol import Channel, ClosedError, MessageKind, Reporter, name_error
-from kernelcast.workers.task import BESIDE, find_function
+from kernelcast.workers.protocol import (
+    BESIDE,
+    Channel,
+    ClosedError,
+    MessageKind,
+    Reporter,
+    name_error,
+)
 
 
 def die_with_parent() -> None:
@@ -91,7 +98,7 @@ def _do(order: bytes, channel: Channel) -> None:
     reporter = Reporter(channel)
     try:
         entry, arguments, reporter.most_bytes = pickle.loads(order)
-        reporter.tell(MessageKind.RESULT, find_function(entry)(arguments, reporter))
+        reporter.tell(MessageKind.RESULT, pkgutil.resolve_name(entry)(arguments, reporter))
     except KernelcastError as error:
         reporter.tell(MessageKind.ERROR, (name_error(error), str(error)))
     except ClosedError:

@@ -1,4 +1,4 @@
-"""What parent and child say to each other, and how it lies on the wire.
+"""What a child can be asked, what parent and child say, and how it lies on the wire.
 
 A frame is the length of its content, eight bytes, and the content. Orders are pickles: the child is
 ours and trusts its parent. Messages are JSON, because a kernel that runs in the child can send
@@ -12,13 +12,22 @@ import time
 from dataclasses import dataclass
 from enum import StrEnum
 from multiprocessing.connection import wait
-from typing import Any
+from types import NoneType
+from typing import Any, Generic, TypeVar
 
 from kernelcast.records import errors
 from kernelcast.records.errors import KernelcastError
-from kernelcast.workers.task import MOST_BYTES
 from kernelcast.workers.wire import NotDecodableError, decode, encode, structure
 
+R = TypeVar("R")
+MOST_BYTES = 16 << 20
+"""Of a message: the trace of 10,000 work-groups takes 2 MB."""
+BESIDE = "&"
+"""Begins what a child process gets ready while it does orders already."""
+COUNTING = "counting"
+"""Stage in which a copy of the kernel runs that counts what it does."""
+BUILDING = "building the kernel"
+"""Stage in which a device's compiler works, and nothing of the kernel runs."""
 _LENGTH = struct.Struct(">Q")
 _LONGEST_TEXT = 1 << 18
 
@@ -28,6 +37,29 @@ ERRORS: dict[str, type[KernelcastError]] = {
     if isinstance(one, type) and issubclass(one, KernelcastError)
 }
 """What a child may raise in its parent, by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task(Generic[R]):
+    """A function of plain records for a child process, and what it may answer."""
+
+    entry: str
+    """``module:function``; the child imports the module. The function takes the arguments and a
+    `Reporter`."""
+    returns: type[R] = NoneType  # type: ignore[assignment]  # a task without result has R = None
+    """Of its result: a record, plain value, container or union of them."""
+    gives: Any = NoneType
+    """Of what it hands over before the end."""
+    most_items: int = 1_000_000
+    """That it may hand over; more are no answer."""
+    most_bytes: int = MOST_BYTES
+    """Of a message."""
+    is_timed_as_a_whole: bool = False
+    """Whether its time limit goes on when it hands something over; else it is counted anew."""
+
+    @property
+    def name(self) -> str:
+        return self.entry.partition(":")[2]
 
 
 class MessageKind(StrEnum):

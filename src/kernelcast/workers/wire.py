@@ -7,11 +7,11 @@ and each record checks itself as when it is made here.
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum, StrEnum
-from functools import cache, partial
+from functools import cache
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NoReturn, Union, get_args, get_origin
 
@@ -19,8 +19,6 @@ from kernelcast.records.device import MaybeKnown
 
 if TYPE_CHECKING:
     import cattrs
-
-_Hook = Callable[[Any, Any], Any]
 
 
 class NotDecodableError(ValueError):
@@ -56,7 +54,7 @@ def decode(text: bytes | str, expected: Any) -> Any:  # noqa: ANN401 - any type
     try:
         return structure(json.loads(text), expected)
     except (ValueError, RecursionError) as error:
-        raise NotDecodableError(_cut(str(error))) from None
+        raise NotDecodableError(f"{error!s:.300}") from None
 
 
 def structure(plain: object, expected: Any) -> Any:  # noqa: ANN401 - any type
@@ -66,7 +64,7 @@ def structure(plain: object, expected: Any) -> Any:  # noqa: ANN401 - any type
     except NotDecodableError:
         raise
     except Exception as error:  # noqa: BLE001 - records and cattrs raise all kinds at foreign values
-        raise NotDecodableError(_cut(f"{type(error).__name__}: {error}")) from None
+        raise NotDecodableError(f"{type(error).__name__}: {error!s:.300}") from None
 
 
 def prepare(*expected: Any) -> None:  # noqa: ANN401 - types
@@ -75,12 +73,17 @@ def prepare(*expected: Any) -> None:  # noqa: ANN401 - types
         _converter().get_structure_hook(one)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= 300 else f"{text[:300]} ..."
-
-
 def _refuse(wanted: str, value: object) -> NoReturn:
     raise NotDecodableError(f"{wanted} was expected, not {value!r:.100}")
+
+
+def _take_number(value: object, *, may_be_nan: bool = False) -> float:
+    if type(value) not in {int, float}:
+        _refuse("a number", value)
+    number = float(value)  # type: ignore[arg-type]  # checked above
+    if not math.isfinite(number) and not (may_be_nan and math.isnan(number)):
+        _refuse("a finite number", value)
+    return number
 
 
 @cache
@@ -90,10 +93,11 @@ def _converter() -> "cattrs.Converter":
     from cattrs.strategies import configure_union_passthrough
 
     made = cattrs.Converter(forbid_extra_keys=True, detailed_validation=False)
-    for plain, wanted in (
-        (int, "a whole number"), (str, "a text"), (bool, "a truth value"), (NoneType, "nothing"),
-    ):  # fmt: skip
-        made.register_structure_hook(plain, partial(_take_exactly, plain, wanted))
+    plain = {int: "a whole number", str: "a text", bool: "a truth value", NoneType: "nothing"}
+    for kind in plain:
+        made.register_structure_hook(
+            kind, lambda value, kind: value if type(value) is kind else _refuse(plain[kind], value)
+        )
     # A subclass of str: without its own hook it would come as plain text.
     made.register_structure_hook(StrEnum, lambda value, kind: kind(value))
     made.register_structure_hook(float, lambda value, _: _take_number(value))
@@ -107,36 +111,18 @@ def _converter() -> "cattrs.Converter":
         ),
     )
     configure_union_passthrough(Union[int, float, str, bool, None], made)  # noqa: UP007 - as asked
-    made.register_structure_hook_factory(_is_mapping, lambda t: _make_mapping_hook(t, made))
-    return made
 
-
-def _take_exactly(plain: type, wanted: str, value: Any, _: Any) -> Any:  # noqa: ANN401 - any
-    return value if type(value) is plain else _refuse(wanted, value)
-
-
-def _take_number(value: object, *, may_be_nan: bool = False) -> float:
-    if type(value) not in {int, float}:
-        _refuse("a number", value)
-    number = float(value)  # type: ignore[arg-type]  # checked above
-    if not math.isfinite(number) and not (may_be_nan and math.isnan(number)):
-        _refuse("a finite number", value)
-    return number
-
-
-def _is_mapping(kind: Any) -> bool:  # noqa: ANN401 - any type
-    origin = get_origin(kind) or kind
-    return isinstance(origin, type) and issubclass(origin, Mapping)
-
-
-def _make_mapping_hook(kind: Any, converter: "cattrs.Converter") -> _Hook:  # noqa: ANN401
-    wanted: Any = tuple.__class_getitem__(get_args(kind))
-
-    def take(value: Any, _: Any) -> Any:  # noqa: ANN401
+    def take_mapping(value: Any, kind: Any) -> Any:  # noqa: ANN401 - any type
         if type(value) is dict:  # as files have it
             value = [[*pair] for pair in value.items()]
         if type(value) is not list:
             _refuse("a list of pairs", value)
-        return dict(converter.structure(one, wanted) for one in value)
+        pair: Any = tuple.__class_getitem__(get_args(kind))
+        return dict(made.structure(one, pair) for one in value)
 
-    return take
+    def is_mapping(kind: Any) -> bool:  # noqa: ANN401 - any type
+        origin = get_origin(kind) or kind
+        return isinstance(origin, type) and issubclass(origin, Mapping)
+
+    made.register_structure_hook_func(is_mapping, take_mapping)
+    return made

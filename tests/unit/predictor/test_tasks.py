@@ -1,11 +1,11 @@
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
 import kernelcast
 from kernelcast.workers import Task
-from kernelcast.workers.task import find_function
 from kernelcast.workers.wire import prepare
 
 SRC = Path(kernelcast.__file__).parents[1]
@@ -24,5 +24,5 @@ def test_tasks_are_functions_whose_answers_can_be_read(name: str) -> None:
     tasks = [one for some in held for one in some if isinstance(one, Task)]
     assert tasks
     for task in tasks:
-        assert callable(find_function(task.entry))
+        assert callable(resolve_name(task.entry))
         prepare(task.returns, task.gives)

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,7 +18,6 @@ with warnings.catch_warnings():
 
 from kernelcast.service import ServiceSettings, changes
 from kernelcast.workers import Task
-from kernelcast.workers.task import find_function
 from support.service_backend import PROBLEM, FakeBackend, make_settings, open_client
 
 _VOID = frozenset({"meta", "link", "input", "img", "source", "br", "rect", "hr"})
@@ -145,7 +145,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     ) -> object:
         assert timeout_s > 0
         assert subject
-        found: object = find_function(task.entry)(arguments, lambda _: None)  # type: ignore[arg-type]
+        found: object = resolve_name(task.entry)(arguments, lambda _: None)
         return found
 
     monkeypatch.setattr("kernelcast.service.service.run_isolated", run)

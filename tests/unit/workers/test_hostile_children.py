@@ -13,10 +13,9 @@ import pytest
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
 from kernelcast.records.estimates import Interval
-from kernelcast.workers import Task, protocol, run_isolated, running
-from kernelcast.workers.protocol import Channel
-from kernelcast.workers.running import converse
-from kernelcast.workers.task import MOST_BYTES
+from kernelcast.workers import Task, process, protocol, run_isolated
+from kernelcast.workers.process import converse
+from kernelcast.workers.protocol import MOST_BYTES, Channel
 
 TASK: Task[Interval] = Task(entry="unused:unused", returns=Interval, gives=int, most_items=3)
 GOOD = {"seconds": 2.0, "low": 1.0, "high": 3.0, "coverage": 0.9}
@@ -82,7 +81,7 @@ def test_what_is_right_is_taken() -> None:
         frame(["item", 1.5]),
         frame(["item", 1]) * 4,
         frame(["progress", 7]),
-        frame(["progress", "and on"]) * (running.MOST_STAGES + 1),
+        frame(["progress", "and on"]) * (process.MOST_STAGES + 1),
         frame(["error", ["SystemExit", "0"]]),
         frame(["error", ["KernelRunError"]]),
         frame(["bug", {"text": "none"}]),
