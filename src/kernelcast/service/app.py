@@ -32,12 +32,13 @@ from kernelcast.service.dependencies import (
     Documented,
     KnownParameters,
     OurService,
+    get_service,
     identify,
 )
 from kernelcast.service.errors import ApiError, ErrorResponse, as_api_error, refuse_text
 from kernelcast.service.guard import is_plain_form, is_text
 from kernelcast.service.pages import include_pages
-from kernelcast.service.pages.rendering import OF_PROGRAMS, answer_error, wants_page
+from kernelcast.service.pages.rendering import OF_PROGRAMS, render_error, wants_page
 from kernelcast.service.routes import devices, estimates, jobs, observations
 from kernelcast.service.schemas import ErrorAnswer, Open
 from kernelcast.service.service import Service
@@ -102,7 +103,8 @@ def create_app(
         app.include_router(part.router, prefix=API_PREFIX, dependencies=[KnownParameters])
     app.include_router(router, dependencies=[KnownParameters])
     include_pages(app)
-    _handle_errors(app, metrics)
+    for kind in (KernelcastError, ApiError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, answer_error)
     # Where tokens are needed a page of another site has none.
     hosts = _LOOPBACK_NAMES if settings.is_loopback and not settings.trusted_proxies else None
 
@@ -111,19 +113,19 @@ def create_app(
     most = settings.limits.body_bytes
     app.add_middleware(Frame, hosts=hosts, metrics=metrics, body_bytes=most)
     describe = app.openapi
-    app.openapi = lambda: _name_problem_type(describe())  # type: ignore[method-assign]  # FastAPI's own way to change it
-    return app
 
-
-def _name_problem_type(described: dict[str, Any]) -> dict[str, Any]:
-    """Say that errors are problem details: FastAPI knows one media type of a route's answers."""
-    for path in described["paths"].values():
-        for operation in path.values():
+    def describe_errors() -> dict[str, Any]:
+        """Say that errors are problem details: FastAPI knows one media type of all answers."""
+        described = describe()
+        for operation in (one for path in described["paths"].values() for one in path.values()):
             for status in map(str, _ERRORS):
                 answer = operation["responses"][status]
                 (described_as,) = answer["content"].values()
                 answer["content"] = {ErrorResponse.media_type: described_as}
-    return described
+        return described
+
+    app.openapi = describe_errors  # type: ignore[method-assign]  # FastAPI's own way to change it
+    return app
 
 
 @contextlib.asynccontextmanager
@@ -132,7 +134,18 @@ async def _run(
 ) -> AsyncIterator[None]:
     service = await asyncio.to_thread(Service, settings, metrics, backend)
     app.state.service = service
-    _stop_streams_on_signal(service)
+    # The server waits for all answers: streams end as soon as it is told to end itself.
+    loop = asyncio.get_running_loop()
+    is_main = threading.current_thread() is threading.main_thread()
+    for number in (signal.SIGTERM, signal.SIGINT) if is_main else ():
+        before = signal.getsignal(number)
+        if callable(before):
+
+            def stop(received: int, frame: Any, before: Any = before) -> None:  # noqa: ANN401
+                loop.call_soon_threadsafe(service.stopping.set)
+                before(received, frame)
+
+            signal.signal(number, stop)
     await service.start()
     log(
         "service starts",
@@ -217,79 +230,53 @@ async def metrics(service: OurService, _: Annotated[Caller, Depends(identify)]) 
     return Response(content, headers={"content-type": kind})
 
 
-def _stop_streams_on_signal(service: Service) -> None:
-    """End event streams as soon as the server is told to end: it waits for all answers."""
-    if threading.current_thread() is not threading.main_thread():
-        return
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        before = signal.getsignal(number)
-        if not callable(before):
-            continue
-
-        def stop(received: int, frame: Any, before: Any = before) -> None:  # noqa: ANN401
-            loop.call_soon_threadsafe(service.stopping.set)
-            before(received, frame)
-
-        signal.signal(number, stop)
-
-
-def _find_place(body: Any, error: dict[str, Any]) -> tuple[str, ...]:  # noqa: ANN401 - JSON
-    """Find the place in what was sent: which of several types was tried is no part of it."""
-    first, *rest = error["loc"]
-    found = [str(first)]
-    for part in rest:
-        is_there = isinstance(body, dict) and part in body
-        if is_there or (isinstance(body, list) and isinstance(part, int)):
-            body = body[part]
-        elif first == "body" and error["type"] != "missing":
-            continue
-        found.append(str(part))
-    return tuple(found)
-
-
-def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
+async def answer_error(request: Request, error: Exception) -> Response:
     """Give every error the one shape, or make a page of it for people."""
-
-    async def handle(request: Request, error: Exception) -> Response:
-        headers: Mapping[str, str] = {}
-        if isinstance(error, RequestValidationError):
-            told = _describe_invalid(error)
-        elif isinstance(error, HTTPException):
-            status, headers = HTTPStatus(error.status_code), error.headers or {}
-            told = ApiError(status, _CODES.get(status, "http_error"), error.detail)
-            if status == HTTPStatus.METHOD_NOT_ALLOWED:
-                # List the methods that a path takes; a route knows only its own.
-                found = [
-                    method
-                    for method in _METHODS
-                    if any(
-                        route.matches({**request.scope, "method": method})[0] is Match.FULL
-                        for route in app.routes
-                    )
-                ]
-                has_head = "GET" in found and not request.url.path.endswith(STREAMS)
-                headers = {"allow": ", ".join([*found, "HEAD"] if has_head else found)}
-        else:
-            told = as_api_error(error)
-            if isinstance(error, StoreError):
-                metrics.database_failures.labels("requests").inc()
-            if told.message != str(error):
-                log("request failed", level=40, code=told.code, error=str(error))
-        answer = answer_error(request, told) if wants_page(request) else ErrorResponse(told)
-        answer.headers.update(headers)
-        return answer
-
-    for kind in (KernelcastError, ApiError, RequestValidationError, HTTPException):
-        app.add_exception_handler(kind, handle)
+    headers: Mapping[str, str] = {}
+    if isinstance(error, RequestValidationError):
+        told = _describe_invalid(error)
+    elif isinstance(error, HTTPException):
+        status, headers = HTTPStatus(error.status_code), error.headers or {}
+        told = ApiError(status, _CODES.get(status, "http_error"), error.detail)
+        if status == HTTPStatus.METHOD_NOT_ALLOWED:
+            # List the methods that a path takes; a route knows only its own.
+            found = [
+                method
+                for method in _METHODS
+                if any(
+                    route.matches({**request.scope, "method": method})[0] is Match.FULL
+                    for route in request.app.routes
+                )
+            ]
+            has_head = "GET" in found and not request.url.path.endswith(STREAMS)
+            headers = {"allow": ", ".join([*found, "HEAD"] if has_head else found)}
+    else:
+        told = as_api_error(error)
+        if isinstance(error, StoreError):
+            get_service(request).metrics.database_failures.labels("requests").inc()
+        if told.message != str(error):
+            log("request failed", level=40, code=told.code, error=str(error))
+    answer = render_error(request, told) if wants_page(request) else ErrorResponse(told)
+    answer.headers.update(headers)
+    return answer
 
 
 def _describe_invalid(error: RequestValidationError) -> ApiError:
     # What was sent is not repeated: it may be large, or secret.
     places: dict[tuple[str, ...], list[str]] = {}
     for one in error.errors()[:20]:
+        # Find the place in what was sent: which of several types was tried is no part of it.
+        body, (first, *rest) = error.body, one["loc"]
+        where = [str(first)]
+        for part in rest:
+            is_there = isinstance(body, dict) and part in body
+            if is_there or (isinstance(body, list) and isinstance(part, int)):
+                body = body[part]
+            elif first == "body" and one["type"] != "missing":
+                continue
+            where.append(str(part))
         said = one["msg"].removeprefix("Value error, ")  # pydantic's before ours
-        places.setdefault(_find_place(error.body, one), []).append(said)
+        places.setdefault(tuple(where), []).append(said)
     told = {where: ", or: ".join(dict.fromkeys(said)) for where, said in places.items()}
     lines = [
         f"{'.'.join(where[1:])}: {message}".removeprefix(": ") for where, message in told.items()
@@ -417,8 +404,8 @@ class Frame:
 
 def _name_route(scope: Scope) -> str:
     """Give the pattern of the route that has answered: its names and not what stood for them."""
-    path: str = getattr(scope.get("route"), "path", None) or ""
-    is_of_api = scope["path"].startswith(f"{API_PREFIX}/")
-    if path and is_of_api and not path.startswith(API_PREFIX):
-        path = API_PREFIX + path  # routes of routers do not know where those were put
-    return path or "other"
+    path: str = getattr(scope.get("route"), "path", None) or "other"
+    if scope["path"].startswith(f"{API_PREFIX}/") and path.startswith("/"):
+        # Routes of routers do not know where those were put.
+        path = API_PREFIX + path.removeprefix(API_PREFIX)
+    return path

@@ -153,31 +153,15 @@ def read_token_file(path: Path) -> dict[str, TokenRecord]:
         if match is None or parsed is None:
             wanted = "SCOPE[,SCOPE...] TOKEN, tokens as `kernelcast serve token` makes"
             raise InputError(f"{place}: expected {wanted}")
+        names = match["scopes"].split(",")
+        if unknown := [one for one in names if one not in set(Scope)]:
+            told = ", ".join(map(repr, unknown))
+            raise InputError(f"{place}: scope {told}: give some of {', '.join(Scope)}")
         found[parsed[0]] = TokenRecord(
             id=parsed[0], name=place, digest=hash_secret(parsed[1]),
-            scopes=read_scopes(match["scopes"]), created_at=datetime.now(UTC),
+            scopes=frozenset(map(Scope, names)), created_at=datetime.now(UTC),
         )  # fmt: skip
     return found
-
-
-def read_scopes(text: str) -> frozenset[Scope]:
-    names = [one.strip() for one in text.split(",")]
-    known = {one.value: one for one in Scope}
-    unknown = [one for one in names if one not in known]
-    if unknown:
-        raise InputError(f"scope {', '.join(map(repr, unknown))}: give some of {', '.join(known)}")
-    return frozenset(known[one] for one in names)
-
-
-def require(caller: Caller, scope: Scope) -> None:
-    if scope not in caller.scopes:
-        raise ApiError(
-            HTTPStatus.FORBIDDEN,
-            "missing_scope",
-            f"this needs the scope {scope.value!r}; the caller has "
-            f"{', '.join(sorted(caller.scopes)) or 'none'}",
-            detail={"scope": scope.value},
-        )
 
 
 def _refuse(message: str) -> NoReturn:

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 from cachetools import TTLCache
 
@@ -26,10 +27,11 @@ from kernelcast.records.errors import (
 )
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Tier
-from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.records.launch_identity import LaunchIdentity, digest_text
 from kernelcast.records.problem import Problem
-from kernelcast.service.errors import message_of
-from kernelcast.service.redaction import redact, redact_estimate, redact_paths
+from kernelcast.service.errors import message_of, redact, redact_estimate, redact_paths
+from kernelcast.service.telemetry import Metrics, log
+from kernelcast.service_state import OBSERVATIONS_CHANGED, TOKENS_CHANGED, ServiceState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,3 +179,60 @@ class DeviceDirectory:
     async def choose(self, wanted: Sequence[str]) -> Sequence[DeviceDescription]:
         """Give the devices of those ids or beginnings of ids, each once, or all of them."""
         return pick_devices(wanted, await self.list())
+
+
+PERIOD_S: Final = 1.0
+
+
+def bucket_of(launch: LaunchIdentity) -> str:
+    """Name the count that observations of a launch make grow."""
+    device = launch.device
+    parts = (launch.kernel.digest, device.id, device.driver, repr(launch.ndrange))
+    return "observed:" + digest_text(*parts, launch.arguments_digest)[:3]
+
+
+class ChangeWatcher:
+    """Looks for changes of observations, models and tokens that other processes have made."""
+
+    def __init__(
+        self,
+        state: ServiceState,
+        backend: Backend,
+        metrics: Metrics,
+        forget_tokens: Callable[[], None],
+    ) -> None:
+        self._state = state
+        self._backend = backend
+        self._metrics = metrics
+        self._forget_tokens = forget_tokens
+        self._models = 0
+        self._counts: dict[str, int] = {}
+        self._is_away = False
+
+    def stamp(self, bucket: str) -> tuple[int, int, int]:
+        """Stamp an answer: it changes with the models in use, where any launch may have been
+        observed, and where one of a bucket was."""
+        return self._models, self._counts.get(OBSERVATIONS_CHANGED, 0), self._counts.get(bucket, 0)
+
+    async def run(self) -> None:
+        """Look once a second until cancelled."""
+        while True:
+            await self.look()
+            self._metrics.watch_process()
+            await asyncio.sleep(PERIOD_S)
+
+    async def look(self) -> None:
+        """Look once; a database that does not answer costs a line in the log."""
+        try:
+            counts = await asyncio.to_thread(self._state.changes.read)
+            self._models = await asyncio.to_thread(self._backend.generation)
+        except Exception as error:  # noqa: BLE001 - it looks again in a second, whatever it is
+            self._metrics.database_failures.labels("changes").inc()
+            if not self._is_away:
+                log("the database is away, changes are not seen", level=40, error=repr(error))
+            self._is_away = True
+            return
+        self._is_away = False
+        if counts.get(TOKENS_CHANGED) != self._counts.get(TOKENS_CHANGED):
+            self._forget_tokens()
+        self._counts = counts

@@ -20,7 +20,7 @@ from starlette.staticfiles import NotModifiedResponse, StaticFiles
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import AuditRecord, Scope
-from kernelcast.service.authentication import Caller, require
+from kernelcast.service.authentication import Caller
 from kernelcast.service.errors import ApiError, refuse_text
 from kernelcast.service.guard import is_plain_form, is_plain_json
 from kernelcast.service.service import Service
@@ -37,7 +37,6 @@ _NOT_MODIFIED: Final[dict[int | str, dict[str, Any]]] = {
 _SHOWN_NAMES: Final = 10
 _JSON: Final = "application/json"
 _FORM: Final = "application/x-www-form-urlencoded"
-_COOKIE: Final = "kernelcast_token"
 
 
 def get_service(request: Request) -> Service:
@@ -101,7 +100,14 @@ def needs(scope: Scope) -> object:
     """Make the dependency of a route that needs a scope."""
 
     async def check(request: Request, caller: Annotated[Caller, Depends(identify)]) -> Call:
-        require(caller, scope)
+        if scope not in caller.scopes:
+            raise ApiError(
+                HTTPStatus.FORBIDDEN,
+                "missing_scope",
+                f"this needs the scope {scope.value!r}; the caller has "
+                f"{', '.join(sorted(caller.scopes)) or 'none'}",
+                detail={"scope": scope.value},
+            )
         return Call(request, get_service(request), caller)
 
     return Depends(check)
@@ -176,25 +182,21 @@ SentForm = Annotated[Form, Depends(read_form)]
 
 def read_token(request: Request) -> str | None:
     """Give the token that a browser keeps for us."""
-    return request.cookies.get(_describe_cookie(request)["key"])
+    return request.cookies.get(describe_cookie(request)["key"])
 
 
-def keep_token(answer: Response, request: Request, token: str) -> None:
-    """Have the browser keep a token; over TLS it never sends it without."""
-    answer.set_cookie(value=token, **_describe_cookie(request))
-
-
-def forget_token(answer: Response, request: Request) -> None:
-    """Have the browser forget the token."""
-    answer.delete_cookie(**_describe_cookie(request))
-
-
-def _describe_cookie(request: Request) -> dict[str, Any]:
+def describe_cookie(request: Request) -> dict[str, Any]:
+    """Describe the cookie that holds a browser's token; over TLS it is never sent without."""
     is_secure = request.url.scheme == "https"
     # Browsers take a cookie of this prefix over TLS alone, and from this host alone: no neighbour
     # of a domain can plant one.
-    name = f"__Host-{_COOKIE}" if is_secure else _COOKIE
-    return {"key": name, "httponly": True, "samesite": "strict", "secure": is_secure}
+    name = "kernelcast_token"
+    return {
+        "key": f"__Host-{name}" if is_secure else name,
+        "httponly": True,
+        "samesite": "strict",
+        "secure": is_secure,
+    }
 
 
 class Route(APIRoute):

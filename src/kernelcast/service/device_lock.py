@@ -72,8 +72,8 @@ class DeviceLock:
 
     def __init__(self, device_id: str) -> None:
         name = lock_name(device_id)
-        self._door = FileLock(_folder() / f"{name}.door")
-        self._device = FileLock(_folder() / f"{name}.lock")
+        self._door = FileLock(locks_folder() / f"{name}.door")
+        self._device = FileLock(locks_folder() / f"{name}.lock")
 
     def acquire(self, timeout_s: float = math.inf) -> bool:
         """Wait for the device; tell whether it was free in time."""
@@ -106,18 +106,6 @@ def hold_device(device_id: str) -> Iterator[Callable[[], None]]:
         lock.release()
 
 
-def turns_file() -> Path:
-    """Give the file by which processes of this host take turns on its processors."""
-    path = _folder() / f"{host_name()}.turns"
-    make_private_folder(path.parent)
-    return path
-
-
-def jobs_lock() -> FileLock:
-    """Give the lock of the one process of this host that does jobs."""
-    return FileLock(_folder() / f"{host_name()}.jobs")
-
-
 def host_name() -> str:
     """Give this host's name, fit for a file."""
     return _UNFIT.sub("-", socket.gethostname()) or "host"
@@ -129,7 +117,7 @@ def lock_name(device_id: str) -> str:
     return f"{host_name()}-{plain}-{sha256(device_id.encode()).hexdigest()[:8]}"
 
 
-def _folder() -> Path:
+def locks_folder() -> Path:
     return data_folder() / "locks"
 
 

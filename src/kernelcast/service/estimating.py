@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from cachetools import FIFOCache
 
-from kernelcast.launches.data_folder import data_folder
 from kernelcast.predictor.answering.composing import explain_unsampled
 from kernelcast.predictor.answering.memory import Answer
 from kernelcast.records.contention import HOLDS_S
@@ -24,14 +23,14 @@ from kernelcast.records.launch_identity import digest_text
 from kernelcast.records.private_files import keep_among
 from kernelcast.records.problem import identify_launch
 from kernelcast.service.answers import Answers
-from kernelcast.service.backend import Ask, Backend
-from kernelcast.service.changes import ChangeWatcher, bucket_of
+from kernelcast.service.backend import Ask, Backend, ChangeWatcher, bucket_of
 from kernelcast.service.device_lock import (
     SHARE_OF_THE_WAIT,
     BoundedPool,
     SamplingQueue,
     TurnMissedError,
     lock_name,
+    locks_folder,
 )
 from kernelcast.service.errors import ApiError, as_api_error, message_of
 from kernelcast.service.settings import Limits
@@ -381,5 +380,5 @@ def _find_timeout(ask: Ask) -> TimedOut | None:
 def _path_of(ask: Ask) -> Path:
     problem = ask.problem
     parts = (problem.kernel.digest, ask.device.driver, str(problem.ndrange), str(problem.arguments))
-    folder = data_folder() / "locks" / f"{lock_name(ask.device.id)}.timeouts"
+    folder = locks_folder() / f"{lock_name(ask.device.id)}.timeouts"
     return folder / f"{digest_text(*parts)}.json"

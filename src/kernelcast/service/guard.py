@@ -102,20 +102,14 @@ def is_plain_json(body: bytes) -> bool:
     if _SUSPICIOUS.search(body) is None:
         return True
     try:
-        return is_plain(json.loads(body))
+        waiting = [json.loads(body)]
     except (ValueError, RecursionError):
         return True
-
-
-def is_plain(content: object) -> bool:
-    """Tell whether all texts within lists and mappings can be kept."""
-    waiting = [content]
     while waiting:
         one = waiting.pop()
-        if isinstance(one, str):
-            if not is_text(one):
-                return False
-        elif isinstance(one, dict):
+        if isinstance(one, str) and not is_text(one):
+            return False
+        if isinstance(one, dict):
             waiting += [*one.keys(), *one.values()]
         elif isinstance(one, list):
             waiting += one

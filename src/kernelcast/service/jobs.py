@@ -14,12 +14,10 @@ from typing import Any, Final
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.service.changes import EVERYTHING
-from kernelcast.service.device_lock import hold_device, host_name, jobs_lock
-from kernelcast.service.errors import as_api_error
-from kernelcast.service.redaction import redact_paths
+from kernelcast.service.device_lock import FileLock, hold_device, host_name, locks_folder
+from kernelcast.service.errors import as_api_error, redact_paths
 from kernelcast.service.telemetry import log
-from kernelcast.service_state import ServiceState, StoreError
+from kernelcast.service_state import OBSERVATIONS_CHANGED, ServiceState, StoreError
 from kernelcast.workers import MessageKind, Reporter, Task
 from kernelcast.workers.process import ChildProcess, converse
 
@@ -79,7 +77,7 @@ class JobRunner:
         self._task = task
         self._most_crashes = most_crashes
         self._owner = host_name()
-        self._lock = jobs_lock()
+        self._lock = FileLock(locks_folder() / f"{host_name()}.jobs")
 
     async def run(self) -> None:
         """Do jobs until cancelled; a job at work then waits for the next start."""
@@ -206,7 +204,7 @@ class _Work:
                 if self._progress is not self._told:
                     self._report()
                 if "result" in outcome:
-                    self._state.changes.count(EVERYTHING)
+                    self._state.changes.count(OBSERVATIONS_CHANGED)
                     jobs.finish(*its, JobState.DONE, result=outcome["result"])
                 elif "error" in outcome:
                     error = outcome["error"]

@@ -23,12 +23,17 @@ from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import RunTimes, summarise_runs
 from kernelcast.records.problem import Problem, identify_launch
 from kernelcast.service.answers import Answers
-from kernelcast.service.backend import Backend
-from kernelcast.service.changes import EVERYTHING, bucket_of
+from kernelcast.service.backend import Backend, bucket_of
 from kernelcast.service.errors import ApiError
 from kernelcast.service.schemas import DeviceIn, DoubtOut, ObservationIn, ObservationsOut
 from kernelcast.service.telemetry import Metrics
-from kernelcast.service_state import AddedRows, ServiceState, Store, StoreError
+from kernelcast.service_state import (
+    OBSERVATIONS_CHANGED,
+    AddedRows,
+    ServiceState,
+    Store,
+    StoreError,
+)
 
 _VERSIONS: Final = {"kernelcast": version("kernelcast")}
 
@@ -110,7 +115,7 @@ class Observing:
     async def _tell(self) -> None:
         """Have every process look at its answers again."""
         self.forget()
-        await asyncio.to_thread(self._state.changes.count, EVERYTHING)
+        await asyncio.to_thread(self._state.changes.count, OBSERVATIONS_CHANGED)
 
     def forget(self) -> None:
         """Forget what was observed: some of it was removed or corrected."""

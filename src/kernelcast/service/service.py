@@ -15,12 +15,12 @@ from kernelcast.launches.data_store import choose_store
 from kernelcast.launches.problem_file import read_inline_problem
 from kernelcast.predictor.answering.processes import CallerProcesses
 from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.private_files import make_private_folder
 from kernelcast.records.problem import Problem
 from kernelcast.service.answers import Answers
 from kernelcast.service.authentication import Authenticator
-from kernelcast.service.backend import Backend, DeviceDirectory
-from kernelcast.service.changes import ChangeWatcher
-from kernelcast.service.device_lock import BoundedPool, turns_file
+from kernelcast.service.backend import Backend, ChangeWatcher, DeviceDirectory
+from kernelcast.service.device_lock import BoundedPool, host_name, locks_folder
 from kernelcast.service.errors import ApiError
 from kernelcast.service.estimating import Estimating
 from kernelcast.service.guard import check_problem, check_source
@@ -97,7 +97,10 @@ class Service:
         self.database = settings.database or str(choose_store())
         self.state = open_state(self.database)
         self.protection = settings.protect(self.database)
-        processes = CallerProcesses(self.protection.confinement, turns_file())
+        make_private_folder(locks_folder())
+        # By this file processes of a host take turns on its processors.
+        turns = locks_folder() / f"{host_name()}.turns"
+        processes = CallerProcesses(self.protection.confinement, turns)
         self.backend = backend or Backend(self.database, settings.registry, processes)
         self.problems = ProblemCache(self.state, settings.limits)
         self.answers = Answers(self.state, metrics, settings.limits)

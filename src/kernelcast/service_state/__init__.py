@@ -4,6 +4,7 @@ from kernelcast.records.service_state import AnswerRecord
 from kernelcast.service_state.answers import AnswerFilter, Comparison, make_id
 from kernelcast.service_state.state import (
     OBSERVATIONS_CHANGED,
+    TOKENS_CHANGED,
     ServiceState,
     find_state,
     open_state,
@@ -12,6 +13,7 @@ from kernelcast.training_data.store import AddedRows, Store, StoreError
 
 __all__ = [
     "OBSERVATIONS_CHANGED",
+    "TOKENS_CHANGED",
     "AddedRows",
     "AnswerFilter",
     "AnswerRecord",

@@ -2,6 +2,7 @@
 
 import math
 import secrets
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -122,7 +123,7 @@ class AnswerTable(Table):
         """Store answers, repeats by id, and observations (launch key, seconds, when) as a whole."""
         with self._database.write() as connection:
             if new:
-                rows = [write_row(record, ANSWERS) for record in new]
+                rows = [write_row(record) for record in new]
                 connection.execute(sa.insert(ANSWERS), rows)
             # Count repeats; give the answers with these counts, as their weeks are summed up by.
             again = []
@@ -136,9 +137,25 @@ class AnswerTable(Table):
                     )
                     again.append(replace(one, asked=number, cost_s=0.0, seconds=0.0))
             compared = self._compare(connection, observed)
-            sums = _sum_weeks([*new, *again], compared)
-            if sums:
-                grow(connection, WEEKS, WEEK_KEYS, WEEK_SUMS, sums)
+            # A repeat has a count and no time of its own.
+            sums: defaultdict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
+            for one in (*new, *again):
+                given: dict[str, Any] = {
+                    "asked": one.asked, "made": int(one.seconds > 0), "cost_s": one.cost_s,
+                    "predicted_s": one.seconds,
+                }  # fmt: skip
+                sums[_name_week(one)].update(given)
+            for each in compared:
+                seen: dict[str, Any] = {
+                    "observed": 1, "inside": int(each.is_inside), "error": each.error,
+                    "log_ratio": math.log(each.predicted_s / each.measured_s),
+                }  # fmt: skip
+                sums[_name_week(each.answer)].update(seen)
+            weeks = [
+                {**dict(zip(WEEK_KEYS, key, strict=True)), **dict.fromkeys(WEEK_SUMS, 0), **added}
+                for key, added in sums.items()
+            ]
+            grow(connection, WEEKS, WEEK_KEYS, WEEK_SUMS, weeks)
         return compared
 
     def find(
@@ -232,6 +249,7 @@ class AnswerTable(Table):
     def _compare(
         self, connection: sa.Connection, observed: Sequence[tuple[str, float, datetime]]
     ) -> list[Comparison]:
+        """Note what was observed of the last answer to each launch."""
         answers: dict[str, AnswerRecord] = {}
         for part in _cut([*{key for key, _, _ in observed}]):
             newest = (
@@ -263,28 +281,5 @@ def _cut(values: Sequence[Any]) -> list[Sequence[Any]]:
     return [values[place : place + _AT_ONCE] for place in range(0, len(values), _AT_ONCE)]
 
 
-def _sum_weeks(
-    given: Sequence[AnswerRecord], compared: Sequence[Comparison]
-) -> list[dict[str, Any]]:
-    """Sum up what was given and observed now; a repeat has a count and no time of its own."""
-    sums: dict[tuple[Any, ...], dict[str, Any]] = {}
-
-    def find(one: AnswerRecord) -> dict[str, Any]:
-        key = (begin_week(one.at), one.device_id, one.kernel, one.tier)
-        return sums.setdefault(
-            key, {**dict(zip(WEEK_KEYS, key, strict=True)), **dict.fromkeys(WEEK_SUMS, 0)}
-        )
-
-    for one in given:
-        found = find(one)
-        found["asked"] += one.asked
-        found["made"] += one.seconds > 0
-        found["cost_s"] += one.cost_s
-        found["predicted_s"] += one.seconds
-    for each in compared:
-        found = find(each.answer)
-        found["observed"] += 1
-        found["inside"] += each.is_inside
-        found["error"] += each.error
-        found["log_ratio"] += math.log(each.predicted_s / each.measured_s)
-    return list(sums.values())
+def _name_week(one: AnswerRecord) -> tuple[Any, ...]:
+    return begin_week(one.at), one.device_id, one.kernel, one.tier

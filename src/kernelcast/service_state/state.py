@@ -1,18 +1,21 @@
-"""Opens what the predictor service remembers, and holds its tables of tokens and audits."""
+"""Tokens, jobs, problems and audits: the service's tables, and how they are opened."""
 
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
 from kernelcast.records.errors import InputError
-from kernelcast.records.service_state import AuditRecord, TokenRecord
+from kernelcast.records.service_state import AuditRecord, JobKind, JobRecord, JobState, TokenRecord
 from kernelcast.service_state.answers import AnswerTable
-from kernelcast.service_state.jobs import JobTable
 from kernelcast.service_state.tables import (
     AUDIT,
     CHANGES,
     HEAD,
+    JOBS,
+    KEYS,
     METADATA,
     PROBLEMS,
     TOKENS,
@@ -28,6 +31,7 @@ from kernelcast.training_data.store import open_store
 from kernelcast.training_data.store.connecting import (
     Database,
     bring_up_to_date,
+    fetch,
     locate,
     read_version,
 )
@@ -36,21 +40,24 @@ OBSERVATIONS_CHANGED = "observations"
 """Name of the count of changes after which any launch may have other observations."""
 TOKENS_CHANGED = "tokens"
 """Name of the count of changes to tokens."""
-_FOUND = select_record(TOKENS, TokenRecord)
+_TOKENS = select_record(TOKENS, TokenRecord)
+_JOBS = select_record(JOBS, JobRecord)
+_IS_RUNNING = JOBS.c.state == JobState.RUNNING
+_WAITING = {"state": JobState.QUEUED, "owner": ""}
 
 
 class TokenTable(Table):
     def add(self, one: TokenRecord) -> None:
         with self._database.write() as connection:
-            connection.execute(sa.insert(TOKENS), write_row(one, TOKENS))
+            connection.execute(sa.insert(TOKENS), write_row(one))
             count_change(connection, TOKENS_CHANGED)
 
     def find(self, token_id: str) -> TokenRecord | None:
-        found = self._database.fetch(_FOUND.where(TOKENS.c.id == token_id), TokenRecord)
+        found = self._database.fetch(_TOKENS.where(TOKENS.c.id == token_id), TokenRecord)
         return found[0] if found else None
 
     def list(self) -> list[TokenRecord]:
-        return self._database.fetch(_FOUND.order_by(TOKENS.c.created_at), TokenRecord)
+        return self._database.fetch(_TOKENS.order_by(TOKENS.c.created_at), TokenRecord)
 
     def revoke(self, token_id: str) -> TokenRecord:
         revoked = sa.update(TOKENS).where(TOKENS.c.id == token_id, TOKENS.c.revoked_at.is_(None))
@@ -67,11 +74,159 @@ class TokenTable(Table):
 class AuditTable(Table):
     def add(self, one: AuditRecord) -> None:
         with self._database.write() as connection:
-            connection.execute(sa.insert(AUDIT), write_row(one, AUDIT))
+            connection.execute(sa.insert(AUDIT), write_row(one))
 
     def list(self, *, most: int) -> list[AuditRecord]:
         newest = select_record(AUDIT, AuditRecord).order_by(AUDIT.c.number.desc())
         return self._database.fetch(newest.limit(most), AuditRecord)
+
+
+class JobTable(Table):
+    """Jobs, by their ids; several processes and hosts share the table."""
+
+    def add(
+        self, job: JobRecord, *, key: str | None = None, request_digest: str = ""
+    ) -> tuple[JobRecord, bool]:
+        """Add a job once for each key; give the key's job, and whether its request was the same."""
+        with self._database.write() as connection:
+            if key is not None:
+                row = {"key": key, "request_digest": request_digest, "job_id": job.id,
+                       "created_at": datetime.now(UTC)}  # fmt: skip
+                if not insert_once(connection, KEYS, row, "key"):
+                    known = connection.execute(sa.select(KEYS).where(KEYS.c.key == key)).one()
+                    found = fetch(connection, _JOBS.where(JOBS.c.id == known.job_id), JobRecord)
+                    return found[0], known.request_digest == request_digest
+            connection.execute(sa.insert(JOBS), write_row(job))
+        return job, True
+
+    def find(self, job_id: str) -> JobRecord | None:
+        found = self._database.fetch(_JOBS.where(JOBS.c.id == job_id), JobRecord)
+        return found[0] if found else None
+
+    def list(
+        self,
+        *,
+        kinds: Collection[JobKind] = (),
+        states: Collection[JobState] = (),
+        most: int = 100,
+        with_results: bool = True,
+    ) -> list[JobRecord]:
+        """Give jobs of any of these kinds and states, all where none is named; newest first.
+
+        Results of validations have megabytes: without them a job that has one has True in its
+        place.
+        """
+        query = _JOBS
+        if not with_results:
+            is_there = sa.case((JOBS.c.result.is_not(None), True), else_=None)
+            columns = (one for one in _JOBS.selected_columns if one.key != "result")
+            query = sa.select(*columns, is_there.label("result"))
+        query = query.order_by(JOBS.c.created_at.desc(), JOBS.c.id).limit(most)
+        if kinds:
+            query = query.where(JOBS.c.kind.in_(kinds))
+        if states:
+            query = query.where(JOBS.c.state.in_(states))
+        return self._database.fetch(query, JobRecord)
+
+    def count(self) -> dict[JobState, int]:
+        query = sa.select(JOBS.c.state, sa.func.count()).group_by(JOBS.c.state)
+        with self._database.read() as connection:
+            found = {row[0]: row[1] for row in connection.execute(query)}
+        return {one: found.get(one, 0) for one in JobState}
+
+    def claim(self, owner: str, devices: Collection[str]) -> JobRecord | None:
+        """Take the oldest waiting job whose devices are all here; None if there is none."""
+        query = (
+            _JOBS.where(JOBS.c.state == JobState.QUEUED, JOBS.c.is_cancel_wanted.is_(False))
+            .order_by(JOBS.c.created_at, JOBS.c.id)
+            .limit(100)
+            .with_for_update(skip_locked=True)
+        )
+        with self._database.write() as connection:
+            for job in fetch(connection, query, JobRecord):
+                if set(job.devices) <= set(devices):
+                    its, now = JOBS.c.id == job.id, datetime.now(UTC)
+                    begun = {"heartbeat_at": now, "started_at": job.started_at or now}
+                    _change(connection, its, state=JobState.RUNNING, owner=owner, **begun)
+                    return fetch(connection, _JOBS.where(its), JobRecord)[0]
+        return None
+
+    def report(
+        self,
+        job_id: str,
+        owner: str,
+        progress: Mapping[str, Any] | None,
+        *,
+        has_advanced: bool = False,
+    ) -> bool:
+        """Give a sign of life, and progress if there is some; tell whether to go on.
+
+        `has_advanced` says that something is done that stays done: deaths before do not count any
+        more. False is returned where the job shall be cancelled, or somebody else does it now.
+        """
+        values: dict[str, Any] = {"heartbeat_at": datetime.now(UTC)}
+        if progress is not None:
+            values |= {"progress": progress, "revision": JOBS.c.revision + 1}
+        if has_advanced:
+            values["crashes"] = 0
+        own = _select_own(job_id, owner)
+        with self._database.write() as connection:
+            connection.execute(sa.update(JOBS).where(*own).values(values))
+            wanted = sa.select(JOBS.c.is_cancel_wanted).where(*own)
+            is_unwanted: bool | None = connection.execute(wanted).scalar_one_or_none()
+        return is_unwanted is False
+
+    def finish(
+        self,
+        job_id: str,
+        owner: str,
+        state: JobState,
+        *,
+        result: object = None,
+        error: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Note what a job has come to; nothing if somebody else does it now."""
+        ended = {"state": state, "ended_at": datetime.now(UTC), "owner": ""}
+        with self._database.write() as connection:
+            own = _select_own(job_id, owner)
+            _change(connection, *own, **ended, result=result, error=error)
+
+    def put_back(self, job_id: str, owner: str, *, has_crashed: bool = False) -> None:
+        """Let a job wait again: it goes on where it was."""
+        crashes = JOBS.c.crashes + (1 if has_crashed else 0)
+        with self._database.write() as connection:
+            _change(connection, *_select_own(job_id, owner), **_WAITING, crashes=crashes)
+
+    def put_back_orphans(self, owner: str, *, silent_since: datetime) -> int:
+        """Let jobs wait again whose process is gone; give how many.
+
+        Nobody of the name `owner` is at work; others who gave no sign of life since a time are not.
+        """
+        gone = sa.or_(JOBS.c.owner == owner, JOBS.c.heartbeat_at < silent_since)
+        with self._database.write() as connection:
+            return _change(connection, _IS_RUNNING, gone, **_WAITING)
+
+    def cancel(self, job_id: str) -> None:
+        """Have a job end: at once if it waits, else when its process looks next."""
+        its, now = JOBS.c.id == job_id, datetime.now(UTC)
+        with self._database.write() as connection:
+            _change(connection, its, JOBS.c.state == JobState.QUEUED,
+                    state=JobState.CANCELLED, ended_at=now, is_cancel_wanted=True)  # fmt: skip
+            _change(connection, its, _IS_RUNNING, is_cancel_wanted=True)
+
+
+def _select_own(job_id: str, owner: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return JOBS.c.id == job_id, JOBS.c.owner == owner, _IS_RUNNING
+
+
+def _change(
+    connection: sa.Connection,
+    *which: sa.ColumnElement[bool],
+    **values: Any,  # noqa: ANN401 - of columns
+) -> int:
+    """Change jobs, which are newer then; give how many."""
+    changed = sa.update(JOBS).where(*which)
+    return connection.execute(changed.values(revision=JOBS.c.revision + 1, **values)).rowcount
 
 
 class ProblemTable(Table):
@@ -119,7 +274,6 @@ class ChangeTable(Table):
         return {row.name: row.number for row in rows}
 
 
-_CHECKED = "checked"
 # Newest first by the time of the measurement: pages and the API read a part at a time.
 _INDEXES = (
     "CREATE INDEX IF NOT EXISTS ix_observations_measured ON observations (measured_at_us, key)",
@@ -146,7 +300,7 @@ class ServiceState(Database):
 
     def check(self) -> None:
         """Find out whether the database answers and can be written: on a full disk it is read."""
-        self.changes.count(_CHECKED)
+        self.changes.count("checked")
 
 
 def find_state(place: str | Path) -> ServiceState | None:

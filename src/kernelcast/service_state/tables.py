@@ -147,9 +147,8 @@ def select_record(table: sa.Table, record: type) -> sa.Select[Any]:
     return sa.select(*(table.c[one.name].label(one.name) for one in fields(record)))
 
 
-def write_row(record: Any, table: sa.Table) -> dict[str, Any]:  # noqa: ANN401 - a record
-    """Give a record's fields as a row."""
-    return {one.name: getattr(record, one.name) for one in fields(record) if one.name in table.c}
+def write_row(record: Any) -> dict[str, Any]:  # noqa: ANN401 - a record
+    return {one.name: getattr(record, one.name) for one in fields(record)}
 
 
 class Table:

@@ -16,7 +16,8 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from fastapi.testclient import TestClient
 
-from kernelcast.service import ServiceSettings, changes
+from kernelcast.service import ServiceSettings
+from kernelcast.service import backend as backend_module
 from kernelcast.workers import Task
 from support.service_backend import PROBLEM, FakeBackend, make_settings, open_client
 
@@ -28,7 +29,7 @@ Post = Callable[..., httpx.Response]
 @pytest.fixture(autouse=True)
 def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """See what has changed without waiting for a second."""
-    monkeypatch.setattr(changes, "PERIOD_S", 0.1)
+    monkeypatch.setattr(backend_module, "PERIOD_S", 0.1)
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ import pytest
 from kernelcast.records.errors import SignatureError
 from kernelcast.records.explanation import Explanation, Tier
 from kernelcast.records.kernel import Kernel
-from kernelcast.service.errors import message_of
-from kernelcast.service.redaction import redact, redact_estimate, redact_paths
+from kernelcast.service.errors import message_of, redact, redact_estimate, redact_paths
 from kernelcast.workers import WROTE
 from support.builders import make_estimate
 

@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
-from kernelcast.service.pages import accuracy, compare, devices, home, jobs, kernels
+from kernelcast.service.pages import accuracy, devices, home, jobs, kernels
 from kernelcast.service.pages.lab import routes as lab
 
 STATIC: Final = Path(__file__).parent / "static"
@@ -26,5 +26,5 @@ def include_pages(app: FastAPI) -> None:
     """Add every page, and what pages load; none is part of the described API."""
     app.mount("/assets", _Assets(directory=STATIC))
     # What has a name of its own below an address comes before what takes any name there.
-    for page in (home, kernels, lab, devices, compare, accuracy, jobs):
+    for page in (home, kernels, lab, devices, accuracy, jobs):
         app.include_router(page.router, include_in_schema=False)

@@ -18,8 +18,15 @@ from kernelcast.reports.charts import Figure, Series, chart_roofs, make_series
 from kernelcast.reports.machine import describe_machine, list_headlines, plan_figures
 from kernelcast.reports.presenter import make_html
 from kernelcast.service.dependencies import Reader, Route
-from kernelcast.service.pages.pictures import link_all, show, with_pictures
-from kernelcast.service.pages.rendering import render, run_in_thread, write_digits, write_rate
+from kernelcast.service.pages.rendering import (
+    link_all,
+    render,
+    run_in_thread,
+    show,
+    with_pictures,
+    write_digits,
+    write_rate,
+)
 from kernelcast.service.routes.devices import read_calibration, read_named
 from kernelcast.service.service import Service
 

@@ -16,8 +16,7 @@ from kernelcast.service.dependencies import (
     Reader,
     Route,
     SentForm,
-    forget_token,
-    keep_token,
+    describe_cookie,
 )
 from kernelcast.service.errors import ApiError
 from kernelcast.service.pages.accuracy import read_models
@@ -116,7 +115,7 @@ async def sign_in(request: Request, form: SentForm, service: OurService) -> Resp
         return render(request, "sign_in.html", values, status=error.status)
     request.state.caller = caller.name
     answer = RedirectResponse(wanted, HTTPStatus.SEE_OTHER)
-    keep_token(answer, request, token)
+    answer.set_cookie(value=token, **describe_cookie(request))
     return answer
 
 
@@ -124,7 +123,7 @@ async def sign_in(request: Request, form: SentForm, service: OurService) -> Resp
 async def sign_out(request: Request) -> Response:
     """Forget the token of this browser."""
     answer = RedirectResponse(SIGN_IN_PATH, HTTPStatus.SEE_OTHER)
-    forget_token(answer, request)
+    answer.delete_cookie(**describe_cookie(request))
     return answer
 
 

@@ -34,11 +34,14 @@ from kernelcast.service.dependencies import (
     SentForm,
 )
 from kernelcast.service.errors import refuse_unknown
-from kernelcast.service.pages.pictures import group_points, mark_answer, show, with_pictures
 from kernelcast.service.pages.rendering import (
+    group_points,
     link_kernel,
+    mark_answer,
     render,
     run_in_thread,
+    show,
+    with_pictures,
     write_size,
 )
 from kernelcast.service.routes.observations import (

@@ -39,8 +39,9 @@ from kernelcast.service.pages.lab.fields import (
     propose_arguments,
     read_parameters,
 )
-from kernelcast.service.pages.pictures import embed, group_points
 from kernelcast.service.pages.rendering import (
+    embed,
+    group_points,
     is_fragment,
     render,
     run_in_thread,
