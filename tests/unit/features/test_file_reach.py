@@ -134,7 +134,7 @@ _KERNELS = {
     for path in sorted((_ROOT / folder).rglob("*.cl"))
 } | {
     path.name: yaml.safe_load(path.read_text())["code"]
-    for path in sorted((_ROOT / "src/kernelcast/service/pages/lab/examples").glob("*.yaml"))
+    for path in sorted((_ROOT / "src/kernelcast/service/pages/examples").glob("*.yaml"))
 }
 
 

@@ -7,8 +7,7 @@ from fastapi import FastAPI
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
-from kernelcast.service.pages import accuracy, devices, home, jobs, kernels
-from kernelcast.service.pages.lab import routes as lab
+from kernelcast.service.pages import accuracy, devices, home, jobs, kernels, lab
 
 STATIC: Final = Path(__file__).parent / "static"
 

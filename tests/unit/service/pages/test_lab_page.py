@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from kernelcast.records.errors import CompileError
 from kernelcast.service import ServiceSettings
-from kernelcast.service.pages.lab.fields import fields_of_content, list_examples
+from kernelcast.service.pages.lab import fields_of_content, list_examples
 from support.service_backend import FIRST, FakeBackend, failing, open_client
 
 Check = Callable[[httpx.Response], str]

@@ -3,13 +3,17 @@
 import asyncio
 import math
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
 from http import HTTPStatus
-from typing import Annotated, Any, Final
+from pathlib import Path
+from typing import Annotated, Any, Final, Self
 from urllib.parse import urlencode
 
 import numpy as np
+import yaml
 from fastapi import APIRouter, Query
 from starlette.responses import JSONResponse, Response
 
@@ -21,24 +25,19 @@ from kernelcast.lab.tasks import (
     list_local_sizes,
 )
 from kernelcast.launches.machines import list_machines
-from kernelcast.records.arguments import LocalArgument
+from kernelcast.launches.problem_file import read_inline_problem
+from kernelcast.records.arguments import ElementType, LocalArgument
 from kernelcast.records.errors import CompileError, InputError
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
+from kernelcast.records.operations import MemorySpace
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_roofs
 from kernelcast.service.backend import Ask
-from kernelcast.service.dependencies import Call, Name, Reader, Route, SentForm
+from kernelcast.service.dependencies import Call, Form, Name, Reader, Route, SentForm
 from kernelcast.service.errors import message_of, refuse_unknown
-from kernelcast.service.pages.lab.fields import (
-    FieldError,
-    LabFields,
-    fields_of_content,
-    list_examples,
-    propose_arguments,
-    read_parameters,
-)
+from kernelcast.service.guard import check_source
 from kernelcast.service.pages.rendering import (
     embed,
     group_points,
@@ -53,7 +52,17 @@ from kernelcast.service.routes.estimates import EstimateRequest, list_asks
 from kernelcast.service.service import Service
 
 router = APIRouter(route_class=Route)
+_MOST_ARGUMENTS: Final = 256
+_KERNEL = re.compile(r"\b(?:__)?kernel\b[^;{}()]*?(?:__attribute__\s*\(\(.*?\)\)\s*)*void\s+(\w+)")
+_PARAMETER = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*=\s*(?P<value>\S.*?)\s*")
+_QUALIFIERS = re.compile(
+    r"\b(?:const|volatile|restrict|__restrict|__?(?:global|local|constant|private|generic)|global"
+    r"|local|constant|private|generic)\b|\*"
+)
 _USES_LOCAL = re.compile(r"\b(?:__)?local\b|\breqd_work_group_size\b")
+_SIZES: Final = ("global_size", "local_size", "global_offset")
+_TYPED: Final = ("kernel", "build_options", "parameters", *_SIZES)
+_LONG: Final = ("code", "args")
 # The field that an error of a device is about.
 _FIELDS: Final = {
     "compile_error": "code",
@@ -65,6 +74,173 @@ _FIELDS: Final = {
 _FACTORS: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2)
 _COMPUTING = ("fp32", "fp64", "fp16", "int32")
 _MEMORIES = ("DRAM", "MEM", "L2")  # the outermost that the launch meets
+
+
+class FieldError(Exception):
+    """Is raised for what cannot be read: the field's name, and what is said there, whose further
+    lines point at the place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabFields:
+    """What stands in the fields."""
+
+    title: str = ""  # of an example
+    code: str = ""
+    kernel: str = ""
+    build_options: str = ""
+    parameters: str = ""
+    global_size: str = ""
+    local_size: str = ""
+    global_offset: str = ""
+    args: str = ""
+    devices: tuple[str, ...] = ()
+    machine: str = ""
+    method: str = "analytic"  # or "estimate": how local sizes are compared
+    may_sample: bool = True
+    varied: str = ""  # the parameter that a picture of times is over
+
+    @classmethod
+    def read(cls, form: Form) -> Self:
+        """Take the fields of a form that was sent."""
+        return cls(
+            **{name: form.first(name) for name in _TYPED},
+            **{name: form.get(name, [""])[0].replace("\r\n", "\n") for name in _LONG},
+            devices=tuple(one for one in form.list("device") if 0 < len(one) <= 200),
+            machine=form.first("machine"),
+            method=form.first("method", "analytic"),
+            may_sample=form.first("sampling", "never") == "auto",
+            varied=form.first("varied"),
+        )
+
+    def check_code(self, service: Service) -> None:
+        """Refuse a source and options that could reach files, or are too long."""
+        if not self.code.strip():
+            raise FieldError("code", "paste OpenCL C here, or load an example")
+        for field, options in (("code", []), ("build_options", self.build_options.split())):
+            try:
+                check_source(self.code, service.settings.limits, options)
+            except InputError as error:
+                raise FieldError(field, message_of(error)) from error
+
+    def to_content(self) -> dict[str, Any]:
+        """Give the problem as the API takes it."""
+        # The kernel that is named, else the only one of the source.
+        found = [self.kernel] if self.kernel else list(dict.fromkeys(_KERNEL.findall(self.code)))
+        if not found:
+            raise FieldError("code", "the source has no kernel: kernel void NAME(...)")
+        if len(found) > 1:
+            names = ", ".join(found)
+            raise FieldError("kernel", f"the source has several kernels; give one of {names}")
+        content: dict[str, Any] = {
+            "code": self.code,
+            "kernel": found[0],
+            "global_size": _cut(self.global_size),
+            "args": list(_read_arguments(self.args)),
+        }
+        if self.build_options:
+            content["build_options"] = self.build_options.split()
+        if self.parameters:
+            content["parameters"] = _read_parameters(self.parameters)
+        for name in _SIZES[1:]:
+            if text := getattr(self, name):
+                content[name] = _cut(text)
+        return content
+
+    async def make_problem(
+        self, service: Service, changes: Mapping[str, Any] | None = None
+    ) -> tuple[str, Problem]:
+        """Make the problem and keep it, as if it had been sent to the API."""
+        self.check_code(service)
+        try:
+            return await service.problems.take({**self.to_content(), **(changes or {})})
+        except InputError as error:
+            field = "args" if error.key is None else re.split(r"[.[]", error.key)[0] or "code"
+            raise FieldError(field, message_of(error).removeprefix("problem: ")) from error
+
+
+def _cut(text: str) -> list[str]:
+    """Cut sizes apart, which whoever reads the problem checks."""
+    return [one.strip() for one in text.strip("[] ").split(",")]
+
+
+def _read_parameters(text: str) -> dict[str, str]:
+    """Read names for numbers, with what they stand for."""
+    found = {}
+    for part in filter(str.strip, re.split(r"[,;\n]", text)):
+        match = _PARAMETER.fullmatch(part)
+        if match is None:
+            raise FieldError("parameters", f"{part.strip()!r}: expected NAME = VALUE")
+        found[match["name"]] = match["value"]
+    return found
+
+
+def _read_arguments(text: str) -> Iterator[dict[str, Any]]:
+    lines = [one.strip() for one in text.splitlines() if one.strip()]
+    if not lines:
+        raise FieldError("args", "give a line per argument, or have them filled in from the source")
+    if len(lines) > _MOST_ARGUMENTS:
+        raise FieldError("args", f"{len(lines)} arguments; give at most {_MOST_ARGUMENTS}")
+    plain = int | float | str
+    for number, line in enumerate(lines, start=1):
+        bare = line.removeprefix("-").strip()
+        whole = bare if bare.startswith("{") else f"{{{bare}}}"
+        held = None
+        if len(whole) <= 1000:
+            with suppress(yaml.YAMLError, ValueError, RecursionError):  # no date; many brackets
+                held = yaml.safe_load(whole)
+        # Numbers, texts and lists of them, and nothing else of YAML.
+        if not isinstance(held, dict) or not all(
+            isinstance(key, str)
+            and (
+                all(isinstance(one, plain) for one in value)
+                if isinstance(value, list)
+                else value is None or isinstance(value, plain)
+            )
+            for key, value in held.items()
+        ):
+            expected = "buffer: TYPE, count: N, or scalar: TYPE, value: V, or local: BYTES"
+            raise FieldError("args", f"argument {number}: {line[:80]!r}: expected {expected}")
+        yield held
+
+
+@cache
+def list_examples() -> dict[str, LabFields]:
+    """Read all examples, by name."""
+    found = {}
+    for path in sorted((Path(__file__).parent / "examples").glob("*.yaml")):
+        held = yaml.safe_load(path.read_text(encoding="utf-8"))
+        texts: dict[str, Any] = {
+            key: str(held.get(key, "")).rstrip("\n") for key in (*_TYPED, *_LONG, "title")
+        }
+        found[path.stem.partition("-")[2]] = LabFields(**texts)
+    return found
+
+
+def fields_of_content(content: Mapping[str, Any], devices: Sequence[str] = ()) -> LabFields:
+    """Write a problem, as the API takes it, into the Lab's fields."""
+
+    def write_sizes(sizes: object) -> str:
+        listed = sizes if isinstance(sizes, list | tuple) else [] if sizes is None else [sizes]
+        return ", ".join(map(str, listed))
+
+    def write_argument(held: Mapping[str, Any]) -> str:
+        text: str = yaml.safe_dump(
+            dict(held), default_flow_style=True, sort_keys=False, allow_unicode=True, width=100_000
+        )
+        return text.strip()[1:-1]
+
+    parameters = content.get("parameters") or {}
+    sizes: dict[str, Any] = {name: write_sizes(content.get(name)) for name in _SIZES}
+    return LabFields(
+        code=str(content.get("code", "")),
+        kernel=str(content.get("kernel", "")),
+        build_options=" ".join(map(str, content.get("build_options") or ())),
+        parameters=", ".join(f"{name} = {one}" for name, one in parameters.items()),
+        **sizes,
+        args="\n".join(map(write_argument, content.get("args") or ())),
+        devices=tuple(devices),
+    )
 
 
 async def show_lab(
@@ -119,9 +295,29 @@ async def _fill_in(fields: LabFields, page: Call) -> Response:
     if wanted not in report.kernels:
         told = ", ".join(report.kernels) or "none"
         raise FieldError("kernel", f"{wanted!r} is not in the source; its kernels are: {told}")
-    items = fields.count_work_items()
-    arguments = propose_arguments(report.kernels[wanted], items)
-    changes: dict[str, Any] = {"kernel": wanted, "args": arguments}
+    try:
+        launch: dict[str, Any] = {
+            "code": fields.code, "kernel": "any", "args": [],
+            "global_size": _cut(fields.global_size),
+            "parameters": _read_parameters(fields.parameters),
+        }  # fmt: skip
+        items = read_inline_problem(launch).ndrange.work_item_count
+    except (FieldError, InputError, ValueError, OverflowError, RecursionError):
+        items = 1 << 20  # a usual number where sizes cannot be read yet
+    lines = []
+    for one in report.kernels[wanted]:
+        bare = " ".join(_QUALIFIERS.sub(" ", one.type_name).split())
+        # Of a structure, for instance, a person knows better.
+        element = str(ElementType.from_opencl(bare) or "float32")
+        if one.is_pointer and one.space is MemorySpace.LOCAL:
+            lines.append("local: 4096")
+        elif one.is_pointer:
+            init = "uniform" if one.is_read else "zeros"
+            lines.append(f"buffer: {element}, count: {items}, init: {init}")
+        else:
+            value = "1.0" if element.startswith("float") else str(items)
+            lines.append(f"scalar: {element}, value: {value}")
+    changes: dict[str, Any] = {"kernel": wanted, "args": "\n".join(lines)}
     if not fields.global_size:
         changes["global_size"] = str(items)
     if is_fragment(page.request):
@@ -144,7 +340,7 @@ async def _estimate(fields: LabFields, page: Call) -> Response:
         try:
             await _read_source(fields, problem, service)
         except FieldError as error:
-            if error.name == "code":
+            if error.args[0] == "code":
                 raise
     ends = [one.get("high") for each in answers for one in (each, each.get("now") or {})]
     query = urlencode({"problem": digest, "device": fields.devices}, doseq=True)
@@ -199,7 +395,31 @@ async def _show_times(
     where = times[0].where if times else ""
     picture: dict[str, str] | None = None
     if len(known) >= (1 if parameter else 2):
-        picture = await embed(picture_times(kernel, known, parameter, where))
+        points = []
+        for one in sorted(known, key=lambda each: each.value):
+            rest = one.where if parameter else " x ".join(map(str, ("", *one.value[1:]))).strip()
+            points.append((rest or "time", Point(
+                x=one.value[0], y=one.seconds or 0.0, low=one.low, high=one.high,
+                label="" if parameter else f"{one.text}: {one.detail}",
+            )))  # fmt: skip
+        lines = group_points(points, "line")
+        if parameter:
+            name, title = f"over-{parameter}", f"over {parameter}"
+            caption = f"Predicted time over {parameter}, both axes by factors."
+        else:
+            name, title = "local-sizes", f"on {where} over local sizes"
+            caption = "Work-items of a work-group."
+            if len(lines) > 1:
+                caption = "A line for each size of the other dimensions."
+        chart = Chart(
+            x=Axis(title=parameter or "work-items along dimension 0", is_log=True),
+            y=Axis(title="predicted time", unit="s", is_log=True),
+            series=tuple(lines),
+        )
+        picture = await embed(Figure(
+            name=f"{kernel}-{name}", title=f"Time of {kernel} {title}", caption=caption,
+            charts=(chart,),
+        ))  # fmt: skip
     values = {
         "kernel": kernel,
         "parameter": parameter,
@@ -212,39 +432,11 @@ async def _show_times(
     return await show_lab(page, fields, "lab/times.html", values)
 
 
-def picture_times(kernel: str, times: Sequence[Timed], parameter: str, where: str) -> Figure:
-    """Picture times over a parameter, or over the first dimension of local sizes."""
-    points = []
-    for one in sorted(times, key=lambda each: each.value):
-        rest = one.where if parameter else " x ".join(map(str, ("", *one.value[1:]))).strip()
-        label = "" if parameter else f"{one.text}: {one.detail}"
-        point = Point(x=one.value[0], y=one.seconds or 0.0, low=one.low, high=one.high, label=label)
-        points.append((rest or "time", point))
-    lines = group_points(points, "line")
-    if parameter:
-        name, title = f"over-{parameter}", f"over {parameter}"
-        caption = f"Predicted time over {parameter}, both axes by factors."
-    else:
-        name, title = "local-sizes", f"on {where} over local sizes"
-        caption = "Work-items of a work-group."
-        if len(lines) > 1:
-            caption = "A line for each size of the other dimensions."
-    x = parameter or "work-items along dimension 0"
-    chart = Chart(
-        x=Axis(title=x, is_log=True), y=Axis(title="predicted time", unit="s", is_log=True),
-        series=tuple(lines),
-    )  # fmt: skip
-    return Figure(
-        name=f"{kernel}-{name}", title=f"Time of {kernel} {title}", caption=caption,
-        charts=(chart,),
-    )  # fmt: skip
-
-
 async def _read_source(
     fields: LabFields, problem: Problem | None, service: Service
 ) -> SourceReport:
     """Read the source in a process of its own; errors of it go beside the field."""
-    asked = (fields.code, tuple(fields.options), problem)
+    asked = (fields.code, tuple(fields.build_options.split()), problem)
     try:
         report = await service.ask(READ_SOURCE, asked, "the source")
     except InputError as error:
@@ -303,7 +495,7 @@ async def vary_size(fields: LabFields, page: Call) -> Response:
     """Ask for the launch at several values of the number that was chosen."""
     _, problem = await fields.make_problem(page.service)
     # Halves and doubles that keep the even parts of the parameter.
-    parameters = dict(read_parameters(fields.parameters))
+    parameters = _read_parameters(fields.parameters)
     numbers = {name: int(value) for name, value in parameters.items() if value.isdecimal()}
     if not numbers:
         raise FieldError(
@@ -403,8 +595,9 @@ async def answer_question(question: str, page: Reader, form: SentForm) -> Respon
     try:
         return await _QUESTIONS[question](fields, page)
     except FieldError as error:
+        name, message = error.args
         return await show_lab(
-            page, fields, "lab/nothing.html", errors={error.name: error.message},
+            page, fields, "lab/nothing.html", errors={name: message},
             status=HTTPStatus.UNPROCESSABLE_ENTITY,
         )  # fmt: skip
 

@@ -1,1 +1,0 @@
-"""The Lab: ask about a kernel that is typed in."""
