@@ -48,10 +48,10 @@ class ServiceError(KernelcastError):
 
 
 Plain = Mapping[str, Any]
-_CONVERTER: Final = cattrs.Converter(detailed_validation=False)
-_CONVERTER.register_structure_hook_func(lambda kind: kind == Plain, lambda content, _: content)
-_CONVERTER.register_structure_hook(datetime, lambda text, _: datetime.fromisoformat(text))
-_CONVERTER.register_structure_hook(ServiceError, lambda told, _: ServiceError.read(200, told))
+CONVERTER: Final = cattrs.Converter(detailed_validation=False)
+CONVERTER.register_structure_hook_func(lambda kind: kind == Plain, lambda content, _: content)
+CONVERTER.register_structure_hook(datetime, lambda text, _: datetime.fromisoformat(text))
+CONVERTER.register_structure_hook(ServiceError, lambda told, _: ServiceError.read(200, told))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class Answer:
     def read(cls, content: Plain) -> Self:
         """Read an answer."""
         known = {name: one for name, one in content.items() if one is not None}
-        return _CONVERTER.structure({**known, "content": content}, cls)
+        return CONVERTER.structure({**known, "content": content}, cls)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from inspect import isawaitable
 from typing import Any, Final, TypeVar
 
-import cattrs
 import httpx
 
-from kernelcast.client.answers import Answer, ServiceError
+from kernelcast.client.answers import CONVERTER, Answer, ServiceError
 from kernelcast.records.errors import InputError, KernelcastError
 
 DEFAULT_URL: Final = "http://127.0.0.1:8372"
@@ -23,11 +22,9 @@ TOKEN_VARIABLE: Final = "KERNELCAST_TOKEN"
 """Environment variable that holds the token where none is given."""
 INSTANCE_HEADER: Final = "x-kernelcast-instance"
 """Names the instance in answers."""
-_CONVERTER: Final = cattrs.Converter(detailed_validation=False)
 _API: Final = "1"
 """First part of the API's versions that this client speaks."""
 _log = logging.getLogger("kernelcast.client")
-
 _AGAIN: Final = frozenset({429, 502, 503, 504})
 HEALTH: Final = "/health"
 A = TypeVar("A", bound=Answer)
@@ -140,8 +137,7 @@ class Transport:
                 if not answer.is_success:
                     await wait_for(answer.aread() if self._is_async else answer.read())
                     raise read_error(answer)
-                lines = answer.aiter_lines() if self._is_async else answer.iter_lines()
-                yield lines if self._is_async else _iterate(lines)
+                yield answer.aiter_lines() if self._is_async else _iterate(answer.iter_lines())
         except httpx.TransportError as error:
             self._is_checked = False
             raise self._explain(error) from error
@@ -158,7 +154,7 @@ class Transport:
         """Note who answers; say so where it is another instance than before."""
         try:
             told = answer.json()
-            found = _CONVERTER.structure(told, ServiceIdentity)
+            found = CONVERTER.structure(told, ServiceIdentity)
         except (KeyError, TypeError, ValueError, AttributeError):
             told, found = {}, None
         if found is None or told.get("service") != "kernelcast":
@@ -173,10 +169,10 @@ class Transport:
             )
         before, self._service, self._is_checked = self._service, found, True
         if before is not None and before.instance != found.instance:
-            who = f"{found.instance}, kernelcast {found.version}, running since {found.started_at}"
             _log.warning(
-                "service %s is another instance now: %s; it was %s", self._url, who, before.instance
-            )
+                "service %s is another instance now: %s, kernelcast %s, since %s; it was %s",
+                self._url, found.instance, found.version, found.started_at, before.instance,
+            )  # fmt: skip
         return found
 
     async def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
