@@ -22,7 +22,6 @@ from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import digest_text
 from kernelcast.records.private_files import keep_among
 from kernelcast.records.problem import identify_launch
-from kernelcast.service.answers import Answers
 from kernelcast.service.backend import Ask, Backend, ChangeWatcher, bucket_of
 from kernelcast.service.device_lock import (
     SHARE_OF_THE_WAIT,
@@ -33,6 +32,7 @@ from kernelcast.service.device_lock import (
     locks_folder,
 )
 from kernelcast.service.errors import ApiError, as_api_error, message_of
+from kernelcast.service.observing import Answers
 from kernelcast.service.settings import Limits
 from kernelcast.service.telemetry import Metrics, log
 from kernelcast.service_state import AnswerRecord, StoreError
@@ -48,12 +48,8 @@ _MOST: Final = 256
 """Of each device; the oldest are forgotten."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """An answer as it is sent."""
-
-    content: Mapping[str, Any]
-    error: ApiError | None = None
+Outcome = tuple[Mapping[str, Any], ApiError | None]
+"""An answer as it is sent, and the error where it is one."""
 
 
 @dataclass(slots=True)
@@ -117,7 +113,7 @@ class Estimating:
         passed_s = time.perf_counter() - started_s
         labels = (kept.answer.estimate.tier, "yes" if is_kept else "no")
         self._metrics.estimate_s.labels(*labels).observe(passed_s)
-        return Outcome(content={"is_kept": is_kept, **kept.content})
+        return {"is_kept": is_kept, **kept.content}, None
 
     def _find_standing(self, ask: Ask) -> _Kept | None:
         """Find a kept answer since which nothing has changed."""
@@ -233,7 +229,7 @@ class Estimating:
 
     async def _ask_device(self, ask: Ask) -> Answer:
         if ask.settings.samples:
-            self._refuse_repeat(ask)
+            refuse_repeat(ask, self._metrics)
             work = partial(self._sample, ask, time.monotonic())
             return await self.queue_of(ask.device.id).run(work, ask.settings.within_s)
         try:
@@ -249,16 +245,10 @@ class Estimating:
                 detail={"scope": "run"},
             ) from error
 
-    def _refuse_repeat(self, ask: Ask) -> None:
-        try:
-            refuse_repeat(ask)
-        except ApiError:
-            self._metrics.sampling_refused.labels(ask.device.id).inc()
-            raise
-
     def _sample(self, ask: Ask, asked_s: float) -> Answer:
         """Sample on a device that is held; what does not end is remembered."""
-        self._refuse_repeat(ask)  # one that was before it in the queue may have been the same
+        # One that was before it in the queue may have been the same.
+        refuse_repeat(ask, self._metrics)
         if ask.settings.within_s is not None:
             left_s = max(ask.settings.within_s - (time.monotonic() - asked_s), 1e-3)
             ask = replace(ask, settings=replace(ask.settings, within_s=left_s))
@@ -313,7 +303,7 @@ class Estimating:
             "kernel": problem.kernel.name,
             "error": described,
         }
-        return Outcome(content=content, error=told)
+        return content, told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,11 +325,12 @@ class TimedOut:
         return self.at + min(_LONGEST, _STANDS * (1 << 2 * min(self.times - 1, 9)))
 
 
-def refuse_repeat(ask: Ask) -> None:
+def refuse_repeat(ask: Ask, metrics: Metrics) -> None:
     """Refuse a launch that has timed out, unless it may be tried again or has more time."""
     found = _find_timeout(ask)
     if found is None or ask.timeout_s > found.limit_s or datetime.now(UTC) >= found.until:
         return
+    metrics.sampling_refused.labels(ask.device.id).inc()
     raise ApiError(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         "kernel_timeout",

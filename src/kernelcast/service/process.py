@@ -23,7 +23,7 @@ from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.private_files import OWNER_ONLY_UMASK, close_to_others
 from kernelcast.service.app import create_app
 from kernelcast.service.device_lock import host_name
-from kernelcast.service.settings import ServiceSettings, load_settings
+from kernelcast.service.settings import CONVERTER, ServiceSettings
 from kernelcast.service.telemetry import (
     INSTANCE_HEADER,
     forget_ended_processes,
@@ -33,9 +33,6 @@ from kernelcast.service.telemetry import (
 )
 
 _SETTINGS_VARIABLE: Final = "KERNELCAST_SERVICE_SETTINGS"
-_SQLITE_VARIABLE: Final = "SQLITE_TMPDIR"
-_NOTIFY_VARIABLE: Final = "NOTIFY_SOCKET"
-_MATPLOTLIB_VARIABLE: Final = "MPLCONFIGDIR"
 
 
 def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: None) -> None:
@@ -59,7 +56,7 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
         found += [database] if close_to_others(database) else []
     for one in found:
         log("others can read this; `chmod go-rwx` closes it", level=30, path=str(one))
-    os.environ[_SETTINGS_VARIABLE] = settings.dump()
+    os.environ[_SETTINGS_VARIABLE] = CONVERTER.dumps(settings)
     _notify_when_ready(settings.host, settings.port)
     try:
         # No two services of a host listen there.
@@ -95,7 +92,7 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
 
 def _notify_when_ready(host: str, port: int) -> None:
     """Tell systemd (``Type=notify``), where it has started this, that requests are answered."""
-    address = os.environ.pop(_NOTIFY_VARIABLE, "")  # children have nothing to tell
+    address = os.environ.pop("NOTIFY_SOCKET", "")  # children have nothing to tell
     if not address:
         return
 
@@ -148,31 +145,22 @@ def _name_service(host: str, port: int) -> str:
     return f"kernelcast {text}" if is_ours else ""
 
 
-def keep_files_together() -> None:
-    """Have libraries write into the data folder, not into a home or where all users write."""
+def make_app() -> FastAPI:
+    settings = CONVERTER.loads(os.environ[_SETTINGS_VARIABLE], ServiceSettings)
+    set_up_logs(settings.log_level)
+    # Libraries write into the data folder, not into a home or where all users write.
     with contextlib.suppress(InputError):  # a user without a home has no such folder
         folder = data_folder()
-        os.environ.setdefault(_SQLITE_VARIABLE, str(folder))
-        os.environ.setdefault(_MATPLOTLIB_VARIABLE, str(folder / "matplotlib"))
-
-
-def _end_with_parent() -> None:
-    """End in order once the process that has started this one is gone; else it keeps the port."""
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-
-    def wait() -> None:
-        parent.join()
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=wait, name="parent", daemon=True).start()
-
-
-def make_app() -> FastAPI:
-    settings = load_settings(os.environ[_SETTINGS_VARIABLE])
-    set_up_logs(settings.log_level)
-    keep_files_together()
+        os.environ.setdefault("SQLITE_TMPDIR", str(folder))
+        os.environ.setdefault("MPLCONFIGDIR", str(folder / "matplotlib"))
     forget_ended_processes()
-    _end_with_parent()
+    if (parent := multiprocessing.parent_process()) is not None:
+
+        def end_with_parent() -> None:
+            """End in order once the process that has started this one is gone, as it has the
+            port."""
+            parent.join()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        threading.Thread(target=end_with_parent, name="parent", daemon=True).start()
     return create_app(settings)

@@ -17,7 +17,6 @@ from kernelcast.predictor.answering.processes import CallerProcesses
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.private_files import make_private_folder
 from kernelcast.records.problem import Problem
-from kernelcast.service.answers import Answers
 from kernelcast.service.authentication import Authenticator
 from kernelcast.service.backend import Backend, ChangeWatcher, DeviceDirectory
 from kernelcast.service.device_lock import BoundedPool, host_name, locks_folder
@@ -25,7 +24,7 @@ from kernelcast.service.errors import ApiError
 from kernelcast.service.estimating import Estimating
 from kernelcast.service.guard import check_problem, check_source
 from kernelcast.service.jobs import JobRunner
-from kernelcast.service.observing import Observing
+from kernelcast.service.observing import Answers, Observing
 from kernelcast.service.settings import Limits, ServiceSettings
 from kernelcast.service.telemetry import Metrics
 from kernelcast.service_state import ServiceState, open_state

@@ -22,7 +22,8 @@ API_PREFIX: Final = "/v1"
 _RANGES: Final = {
     "port": (0, 65535), "workers": (1, 65536), "refine_share": (0, 1), "least_gain": (0, 1e6),
 }  # fmt: skip
-_CONVERTER: Final = make_converter()
+CONVERTER: Final = make_converter()
+"""Writes settings as JSON, for processes that are started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +31,9 @@ class Limits:
     """What a request may ask for."""
 
     body_bytes: int = 4 << 20
-    """Of a request."""
     connections: int = 512
     """At once, in each process; further ones are told to come again."""
     source_bytes: int = 256 * 1024
-    """Of a kernel's source."""
     buffer_bytes: int = 2 << 30
     """Of all buffers of a problem together."""
     work_items: int = 2**53
@@ -71,13 +70,9 @@ class Instance:
     """A running service, all processes of one `kernelcast serve`; nothing here is secret."""
 
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
-    """Drawn when it starts."""
     version: str = version("kernelcast")
-    """Of kernelcast."""
     started_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
-    """In ISO 8601, UTC."""
     pid: int = field(default_factory=os.getpid)
-    """Of the process that was started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +80,7 @@ class ServiceSettings:
     """How a service is run."""
 
     host: str = DEFAULT_HOST
-    """Address to listen at."""
     port: int = DEFAULT_PORT
-    """Port to listen at."""
     workers: int = 1
     """Processes."""
     database: str | None = None
@@ -107,7 +100,6 @@ class ServiceSettings:
     token_file: Path | None = None
     """Tokens beside those of the database; see `kernelcast.service.authentication`."""
     runs_jobs: bool = True
-    """Whether this host does jobs."""
     refine_share: float = 0.02
     """Of the time, which may go into sampling launches again that somebody has asked for, while no
     request waits; 0: none."""
@@ -117,9 +109,7 @@ class ServiceSettings:
     log_level: str = "info"
     """Least level of lines in the log: debug, info, warning or error."""
     limits: Limits = field(default_factory=Limits)
-    """What a request may ask for."""
     instance: Instance = field(default_factory=Instance)
-    """Which service is run."""
 
     def __post_init__(self) -> None:
         for name, (least, most) in _RANGES.items():
@@ -168,12 +158,3 @@ class ServiceSettings:
             "submitted kernels run without a sandbox; on a CPU device they can read and change "
             f"what this user can{why}"
         )
-
-    def dump(self) -> str:
-        """Write as JSON, for processes that are started."""
-        return _CONVERTER.dumps(self)
-
-
-def load_settings(text: str) -> ServiceSettings:
-    """Read what `ServiceSettings.dump` wrote."""
-    return _CONVERTER.loads(text, ServiceSettings)

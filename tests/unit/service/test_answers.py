@@ -12,9 +12,16 @@ from fastapi.testclient import TestClient
 
 from kernelcast.launches.data_store import Selection, open_data_store
 from kernelcast.records.observation import Origin
-from kernelcast.service import ServiceSettings, answers
+from kernelcast.service import ServiceSettings
 from kernelcast.service.pages.kernels import place_problems
-from kernelcast.service_state import AnswerFilter, AnswerRecord, ServiceState, make_id, open_state
+from kernelcast.service_state import (
+    AnswerFilter,
+    AnswerRecord,
+    ServiceState,
+    StoreError,
+    make_id,
+    open_state,
+)
 from support.observations import make_observation
 from support.service_backend import (
     FIRST,
@@ -173,7 +180,7 @@ def test_answers_wait_for_the_database(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """A database that is away costs no answer; /ready is 503 while it cannot be written."""
-    fail = Mock(side_effect=answers.StoreError("disk full"))
+    fail = Mock(side_effect=StoreError("disk full"))
     with open_client(settings, backend, refine_share=0.0) as client:
         service = service_of(client)
         assert client.portal is not None

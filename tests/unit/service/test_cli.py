@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from kernelcast.cli import app
 from kernelcast.predictor.confinement import SandboxMode
 from kernelcast.service import ServiceSettings, process
-from kernelcast.service.settings import load_settings
+from kernelcast.service.settings import CONVERTER
 
 
 def _run(*words: str) -> Any:  # noqa: ANN401 - click's result
@@ -48,7 +48,7 @@ def test_options_become_settings(folder: Path, served: list[ServiceSettings]) ->
     assert settings.needs_tokens
     assert (settings.limits.queue, settings.limits.sample_seconds) == (3, 9.0)
     assert settings.sandbox is SandboxMode.OFF
-    assert load_settings(settings.dump()) == settings
+    assert CONVERTER.loads(CONVERTER.dumps(settings), ServiceSettings) == settings
 
 
 @pytest.mark.usefixtures("folder")

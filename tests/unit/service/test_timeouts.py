@@ -166,10 +166,10 @@ def test_it_expires_and_stands_longer_each_time(
     for _ in range(8):
         remember_timeout(ask, "hung")
         with pytest.raises(ApiError) as refused:
-            refuse_repeat(ask)
+            refuse_repeat(ask, Mock())
         until = datetime.fromisoformat(refused.value.detail["not_before"])  # type: ignore[index]
         stood.append(until - clock.now())
         clock.now.return_value = until
-        refuse_repeat(ask)
+        refuse_repeat(ask, Mock())
     assert stood[:3] == [timedelta(minutes=m) for m in (10, 40, 160)]
     assert stood[-1] == timedelta(days=1)

@@ -330,10 +330,10 @@ async def _estimate(fields: LabFields, page: Call) -> Response:
     digest, problem = await fields.make_problem(service)
     asks = await list_asked(fields, digest, page)
     outcomes = await asyncio.gather(*map(service.estimating.answer, asks))
-    answers = [one.content for one in outcomes]
-    is_good = any(one.error is None for one in outcomes)
+    answers = [answer for answer, _ in outcomes]
+    is_good = any(error is None for _, error in outcomes)
     # What all devices agree on stands beside the field that it is about.
-    codes = {one.error and one.error.code for one in outcomes}
+    codes = {error and error.code for _, error in outcomes}
     about = _FIELDS.get(codes.pop() or "") if len(codes) == 1 else None
     errors = {} if about is None else {about: answers[0]["error"]["message"]}
     if "code" in errors:  # reading it may find the lines, too
@@ -528,12 +528,11 @@ async def _time(
             times.append(replace(one, value=value))
             continue
         for ask in await list_asked(fields, digest, page):
-            outcome = await page.service.estimating.answer(ask)
-            held = outcome.content
+            held, error = await page.service.estimating.answer(ask)
             times.append(Timed(
                 value=value, where=ask.device.id, seconds=held.get("seconds"),
                 low=held.get("low"), high=held.get("high"), detail=held.get("tier", ""),
-                reason="" if outcome.error is None else held["error"]["message"],
+                reason="" if error is None else held["error"]["message"],
             ))  # fmt: skip
     return times
 

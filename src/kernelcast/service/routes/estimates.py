@@ -168,8 +168,8 @@ async def estimate(asked: EstimateRequest, call: Reader) -> Response:
     """
     asks = await list_asks(asked, call)
     outcomes = await asyncio.gather(*map(call.service.estimating.answer, asks))
-    errors = [one.error for one in outcomes if one.error is not None]
-    content = {"estimates": [one.content for one in outcomes]}
+    errors = [error for _, error in outcomes if error is not None]
+    content = {"estimates": [answer for answer, _ in outcomes]}
     if len(errors) < len(outcomes):
         return JSONResponse(content)
     # With a wait the same request may succeed later.
