@@ -12,12 +12,14 @@ from starlette.responses import Response
 
 from kernelcast.launches.machines import list_machines
 from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.service_state import JobKind, JobState
 from kernelcast.reports.charts import Figure, Series, chart_roofs, make_series
 from kernelcast.reports.machine import describe_machine, list_headlines, plan_figures
 from kernelcast.reports.presenter import make_html
 from kernelcast.service.dependencies import Reader, Route
+from kernelcast.service.errors import message_of
 from kernelcast.service.pages.rendering import (
     link_all,
     render,
@@ -27,7 +29,7 @@ from kernelcast.service.pages.rendering import (
     write_digits,
     write_rate,
 )
-from kernelcast.service.routes.devices import read_calibration, read_named
+from kernelcast.service.routes.devices import list_calibrated, read_named
 from kernelcast.service.service import Service
 
 router = APIRouter(route_class=Route)
@@ -85,7 +87,13 @@ async def show_device(device_id: str, page: Reader) -> Response:
 
 
 async def _describe(device: DeviceDescription) -> dict[str, Any]:
-    machine, error = await run_in_thread(read_calibration, device.id)
+    """Read what a calibration here has left of a device, or what is wrong with that."""
+    machine, error = None, ""
+    if device.id in await run_in_thread(list_calibrated):
+        try:
+            machine = await run_in_thread(read_named, device.id)
+        except KernelcastError as caught:
+            error = message_of(caught)
     return {"device": device, "machine": machine, "calibration_error": error}
 
 

@@ -54,11 +54,15 @@ async def show_rows(page: Reader) -> Response:
 async def start_job(page: Admin, form: SentForm) -> Response:
     """Start a job; the same form sent twice starts one."""
     try:
-        kind, options = read_job(form)
+        kind = form.first("kind")
+        if kind not in _OPTIONS:
+            kinds = ", ".join(_OPTIONS)
+            raise InputError(f"kind: {kind[:40]!r} is no kind of job; choose of {kinds}")
+        options = _read_options(_OPTIONS[kind], form)
         # Somebody who goes back and changes a field wants another job.
         digest = hashlib.sha256(json.dumps([kind, options], sort_keys=True).encode()).hexdigest()
         key = f"page-{form.first('key')[:64]}-{digest[:16]}" if form.first("key") else None
-        job = await add_job(kind, options, page, key)
+        job = await add_job(JobKind(kind), options, page, key)
     except (KernelcastError, ApiError) as error:
         told = as_api_error(error)
         if told.status == HTTPStatus.SERVICE_UNAVAILABLE:
@@ -151,13 +155,10 @@ _OPTIONS: Final[Mapping[str, type[BaseModel]]] = {
 }  # fmt: skip
 
 
-def read_job(form: Form) -> tuple[JobKind, dict[str, Any]]:
+def _read_options(kind: type[BaseModel], form: Form) -> dict[str, Any]:
     """Read what somebody wants to be done: fields of a form are options of the kind of job."""
-    kind = form.first("kind")
-    if kind not in _OPTIONS:
-        raise InputError(f"kind: {kind[:40]!r} is no kind of job; choose of {', '.join(_OPTIONS)}")
     options: dict[str, Any] = {}
-    for field, described in _OPTIONS[kind].model_fields.items():
+    for field, described in kind.model_fields.items():
         name = described.alias or field
         value: object = form.first(name)
         if described.annotation is bool:  # a form that has the box says so, ticked or not
@@ -171,9 +172,9 @@ def read_job(form: Form) -> tuple[JobKind, dict[str, Any]]:
         with contextlib.suppress(ValueError):
             options["time_budget_seconds"] = float(minutes) * 60.0
     try:
-        asked = _OPTIONS[kind].model_validate(options, strict=False)
+        asked = kind.model_validate(options, strict=False)
     except ValidationError as error:
         first = error.errors()[0]
         where = " ".join(map(str, first["loc"])).replace("_", " ")
         raise InputError(f"{where or 'kind'}: {first['msg']}") from error
-    return JobKind(kind), asked.model_dump(mode="json", exclude_unset=True, by_alias=True)
+    return asked.model_dump(mode="json", exclude_unset=True, by_alias=True)

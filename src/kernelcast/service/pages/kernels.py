@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from http import HTTPStatus
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends
@@ -96,33 +96,6 @@ class Filters:
             raise InputError(f"size: {self.size!r}: give a global size such as 1024, 512")
         return tuple(map(int, parts))
 
-    def select_observations(self) -> Selection | None:
-        """Make the selection of observations; None where none is meant."""
-        if self.show == "estimates":
-            return None
-        if self.show not in SHOWN:
-            raise InputError(f"show: {self.show!r}: give one of {', '.join(filter(None, SHOWN))}")
-        return Selection(
-            kernels=(self.kernel.rpartition("/")[2],) if self.kernel else (),
-            devices=(self.device,) if self.device else (),
-            origins=(Origin(self.show),) if self.show else (),
-            with_flags=frozenset({ObservationFlag.DOUBTED} if self.doubted else ()),
-            measured_from=_read_day("since", self.since, time.min),
-            measured_before=_read_day("until", self.until, time.max),
-        )
-
-    def select_answers(self) -> AnswerFilter | None:
-        """Make the filter of answers; None where none is meant."""
-        if self.show not in {"", "estimates"} or self.doubted:
-            return None
-        return AnswerFilter(
-            kernels=(self.kernel, self.kernel.rpartition("/")[2]) if self.kernel else (),
-            devices=(self.device,) if self.device else (),
-            global_sizes=(self.sizes,) if self.sizes else (),
-            given_from=_read_day("since", self.since, time.min),
-            given_before=_read_day("until", self.until, time.max),
-        )
-
 
 Chosen = Annotated[Filters, Depends()]
 
@@ -141,26 +114,44 @@ async def read_entries(
 ) -> tuple[list[tuple[datetime | None, str, Any]], str]:
     """Read estimates and observations, newest first: when each was, which list it is of, and what
     that has of it; and the places in both lists where it goes on."""
+    if chosen.show not in SHOWN:
+        raise InputError(f"show: {chosen.show!r}: give one of {', '.join(filter(None, SHOWN))}")
     places = dict(zip(("answer", "observation"), [*at.split("_"), "", ""], strict=False))
-    answers, observations = chosen.select_answers(), chosen.select_observations()
+    devices = (chosen.device,) if chosen.device else ()
+    bare, sizes = chosen.kernel.rpartition("/")[2], chosen.sizes
+    since = _read_day("since", chosen.since, time.min)
+    until = _read_day("until", chosen.until, time.max)
     found: list[tuple[datetime | None, str, Any, str]] = []
-    if answers is not None:
+    if chosen.show in {"", "estimates"} and not chosen.doubted:
+        answers = AnswerFilter(
+            kernels=(chosen.kernel, bare) if bare else (),
+            devices=devices,
+            global_sizes=(sizes,) if sizes else (),
+            given_from=since,
+            given_before=until,
+        )
         await service.answers.flush()
         before = read_number(places["answer"]) if places["answer"] else None
         records = await asyncio.to_thread(
             service.state.answers.find, answers, most=most + 1, before=before
         )
         found += ((one.at, "answer", one, str(one.id)) for one in records)
-    if observations is not None:
+    if chosen.show != "estimates":
+        observations = Selection(
+            kernels=(bare,) if bare else (),
+            devices=devices,
+            origins=(Origin(chosen.show),) if chosen.show else (),
+            with_flags=frozenset({ObservationFlag.DOUBTED} if chosen.doubted else ()),
+            measured_from=since,
+            measured_before=until,
+        )
         after = read_cursor(places["observation"]) if places["observation"] else None
-        rows: Sequence[Mapping[str, Any]] = (
-            await service.observing.list(
-                observations, most=most + 1, after=after, global_size=chosen.sizes
-            )
-        )[0]
+        rows, _ = await service.observing.list(
+            observations, most=most + 1, after=after, global_size=sizes
+        )
         for row in rows:
             told = row["measured_at"]
-            when = None if told is None else datetime.fromisoformat(told)
+            when = None if told is None else datetime.fromisoformat(str(told))
             place = (None if when is None else round(when.timestamp() * 1e6), str(row["key"]))
             found.append((when, "observation", row, write_cursor(place)))
     oldest = datetime.min.replace(tzinfo=UTC)
@@ -199,12 +190,8 @@ async def show_entries(
     """Show estimates and observations, newest first."""
     entries, more = await read_entries(page.service, chosen, next)
     values = {
-        "entries": entries,
-        "more": more,
-        "chosen": chosen,
-        "shown": SHOWN,
-        "is_begin": not next,
-    }
+        "entries": entries, "more": more, "chosen": chosen, "shown": SHOWN, "is_begin": not next,
+    }  # fmt: skip
     return render(page.request, "kernels/list.html", values)
 
 
@@ -225,47 +212,34 @@ async def show_observation(page: Reader, key: Name) -> Response:
     return _render_observation(page, await find_observation(key, page.service))
 
 
-@router.post("/kernels/observation/correct")
-async def correct(form: SentForm, page: Admin) -> Response:
-    """Correct an observation, for a reason."""
-    key = form.first("key")
+@router.post("/kernels/observation/{change}")
+async def change_observation(
+    change: Literal["correct", "remove"], form: SentForm, page: Admin
+) -> Response:
+    """Correct or remove an observation, for a reason."""
+    key, reason = form.first("key"), form.first("reason")
     one = await find_observation(key, page.service)
+    if not 0 < len(reason) <= 500:
+        why = "say why: the audit log keeps the reason, of at most 500 characters"
+        return _render_observation(page, one, why)
+    if change == "remove":
+        await remove_observation(key, page, reason)
+        return RedirectResponse(link_kernel(str(one["kernel"])), HTTPStatus.SEE_OTHER)
+    asked: dict[str, Any] = {field: flag in form for flag, field in _FLAGS.items()}
+    if form.first("seconds"):
+        asked["seconds"] = form.first("seconds")
     try:
-        asked: dict[str, Any] = {field: flag in form for flag, field in _FLAGS.items()}
-        if form.first("seconds"):
-            asked["seconds"] = form.first("seconds")
-        correction = CorrectionIn.model_validate(
-            {**asked, "reason": _read_reason(form.first("reason"))}, strict=False
-        )
-    except (ValidationError, InputError) as error:
-        told = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        return _render_observation(page, one, told)
+        correction = CorrectionIn.model_validate({**asked, "reason": reason}, strict=False)
+    except ValidationError as error:
+        return _render_observation(page, one, error.errors()[0]["msg"])
     await correct_observation(key, correction, page)
     return RedirectResponse(f"/kernels/observation?{urlencode({'key': key})}", HTTPStatus.SEE_OTHER)
-
-
-@router.post("/kernels/observation/remove")
-async def remove(form: SentForm, page: Admin) -> Response:
-    """Remove an observation, for a reason."""
-    one = await find_observation(form.first("key"), page.service)
-    try:
-        reason = _read_reason(form.first("reason"))
-    except InputError as error:
-        return _render_observation(page, one, str(error))
-    await remove_observation(form.first("key"), page, reason)
-    return RedirectResponse(link_kernel(str(one["kernel"])), HTTPStatus.SEE_OTHER)
 
 
 def _render_observation(page: Call, one: Mapping[str, object], error: str = "") -> Response:
     values = {"one": one, "flags": _FLAGS, "error": error}
     status = HTTPStatus.UNPROCESSABLE_ENTITY if error else HTTPStatus.OK
     return render(page.request, "kernels/observation.html", values, status=status)
-
-
-def _read_reason(text: str) -> str:
-    if not 0 < len(text) <= 500:
-        raise InputError("say why: the audit log keeps the reason, of at most 500 characters")
-    return text
 
 
 @with_pictures(router, "/kernels/of")

@@ -231,11 +231,12 @@ def mark_answer(one: AnswerRecord, label: str, link: str = "") -> Point:
     return Point(x=x, y=one.seconds, low=one.low, high=one.high, label=label, link=link)
 
 
-def describe(figure: Figure) -> str:
-    """Say what a figure shows, and where series begin and end, for those who cannot see it."""
+def link(picture: Figure, address: str) -> dict[str, str]:
+    """Show a picture that has an address of its own, by the templates' ``picture``."""
+    # What it shows, and where series begin and end, for those who cannot see it.
     series = [
         (one, chart)
-        for chart in figure.charts
+        for chart in picture.charts
         for one in chart.series
         if one.kind != "guide" and one.points
     ]
@@ -247,18 +248,14 @@ def describe(figure: Figure) -> str:
             for at in [one.points[0], one.points[-1]][: len(one.points)]
         )
         told.append(f"{one.name}, {len(one.points)} points: {ends}")
-    more = f"; and {len(series) - _MOST_TOLD} more" if len(series) > _MOST_TOLD else ""
-    return f"{figure.title}. {'; '.join(told)}{more}. The CSV file has all numbers."
-
-
-def link(picture: Figure, address: str) -> dict[str, str]:
-    """Show a picture that has an address of its own, by the templates' ``picture``."""
+    if len(series) > _MOST_TOLD:
+        told.append(f"and {len(series) - _MOST_TOLD} more")
     path, mark, query = address.partition("?")
     more = f"&{query}" if mark else ""
     return {
         "name": picture.name,
         "title": picture.title,
-        "alternative": describe(picture),
+        "alternative": f"{picture.title}. {'; '.join(told)}. The CSV file has all numbers.",
         "caption": picture.caption,
         "light": f"{path}.svg?theme=light{more}",
         "dark": f"{path}.svg?theme=dark{more}",
@@ -312,18 +309,15 @@ async def show(
 ) -> Response:
     """Make a page, or where its address names one of the page's pictures, that picture."""
     asked = page.request.path_params
-    if "picture" in asked:
-        theme = page.request.query_params.get("theme", "light")
-        return await _send(pictures, asked["picture"], asked["ending"], _INKS.get(theme, INK))
-    links = link_all(pictures, address or page.request.url)
-    return render(page.request, template, {**values, "pictures": links}, status=status)
-
-
-async def _send(pictures: Mapping[str, Figure], name: str, ending: str, ink: str) -> Response:
+    if "picture" not in asked:
+        links = link_all(pictures, address or page.request.url)
+        return render(page.request, template, {**values, "pictures": links}, status=status)
+    name, ending = asked["picture"], asked["ending"]
     picture = pictures.get(name)
     if picture is None:
         refuse_unknown("picture", name)
     if ending == "svg":
+        ink = _INKS.get(page.request.query_params.get("theme", "light"), INK)
         svg = await _paint(draw_svg, picture)
         return Response(svg.replace(INK, ink), media_type="image/svg+xml")
     if ending == "json" and len(picture.charts) == 1:

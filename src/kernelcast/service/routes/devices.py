@@ -11,10 +11,9 @@ from pydantic import Field
 
 from kernelcast.launches.machines import list_machines, machine_to_plain, read_machine
 from kernelcast.records.device import DeviceDescription
-from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.service.dependencies import Admin, Call, ConditionalRoute, Reader
-from kernelcast.service.errors import message_of, refuse_unknown
+from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.schemas import Open, Strict, Text, of_record
 from kernelcast.training.registry import ModelVersions, is_evidence, open_registry
 
@@ -83,18 +82,6 @@ async def show_description(name: str, _: Reader) -> MachineOut:
 async def _describe(devices: Sequence[DeviceDescription]) -> list[DeviceOut]:
     known = await asyncio.to_thread(list_calibrated)
     return [DeviceOut(**{**asdict(one), "is_calibrated": one.id in known}) for one in devices]
-
-
-def read_calibration(device_id: str) -> tuple[MachineDescription | None, str]:
-    """Read the description that a calibration of this device has left; else say what is wrong."""
-    known = (one for one in list_machines() if one.name == device_id and not one.is_shipped)
-    found = next(known, None)
-    if found is None:
-        return None, ""
-    try:
-        return read_machine(found.path), ""
-    except KernelcastError as error:
-        return None, message_of(error)
 
 
 def read_named(name: str) -> MachineDescription:
