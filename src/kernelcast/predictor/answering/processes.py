@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Final, Protocol
 
 from cachetools import LRUCache
@@ -33,7 +34,6 @@ from kernelcast.workers import (
     WarmChildren,
     take_result,
 )
-from kernelcast.workers.task import find_function
 
 ReportProgress = Callable[[str], None]
 MOST_MOMENTS: Final = 8
@@ -200,7 +200,7 @@ class Executor(Protocol):
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
         """Ask the analytic model of a device; in this process, since the source is our caller's."""
         del timeout_s
-        answer: ModelOutcome = find_function(_MODEL.entry)(task, report)
+        answer: ModelOutcome = resolve_name(_MODEL.entry)(task, report)
         return answer
 
     def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> float | None:
