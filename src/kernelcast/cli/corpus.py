@@ -140,7 +140,7 @@ def write(
             f"{', '.join(sorted(names))}"
         )
     for kernel in kernels:
-        show(str(write_runnable_copy(kernel, folder, parameters=parameters)))
+        show(str(write_runnable_copy(kernel, folder, parameters)))
 
 
 for _command in (list_kernels, check, write):

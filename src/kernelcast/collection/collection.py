@@ -138,7 +138,15 @@ def run_job(
         return False
     of_kernel = Selection(kernels=(kernel.stem,), applications=(kernel.application,))
     wanted = replace(of_kernel, devices=(device.id,), drivers=(device.driver,))
-    known = _list_done(store, wanted, retries_failures=order.retries_failures)
+    # What needs no row: failures, and sound rows of today's sampler.
+    failed = () if order.retries_failures else store.failures(wanted)
+    sound = replace(wanted, without_flags=frozenset({ObservationFlag.CONTAMINATED}))
+    known = frozenset(one.launch.key for one in failed) | {
+        row.launch_key
+        for rows in store.read_rows(sound, columns=("launch_key", "versions"))
+        for row in rows
+        if read_sampler(load_mapping(row.versions)) >= SAMPLER
+    }
     sizes = kernel.sizes
     if order.sizes_of is not None and not sizes:
         found = store.find(replace(of_kernel, devices=(order.sizes_of,)))
@@ -186,18 +194,6 @@ def run_job(
         else:
             outcome.kernels += 1
             return False
-
-
-def _list_done(store: Store, wanted: Selection, *, retries_failures: bool) -> frozenset[str]:
-    """List the keys of launches that need no row: sound ones of today's sampler, and failures."""
-    sound = replace(wanted, without_flags=frozenset({ObservationFlag.CONTAMINATED}))
-    failed = () if retries_failures else store.failures(wanted)
-    return frozenset(one.launch.key for one in failed) | {
-        row.launch_key
-        for rows in store.read_rows(sound, columns=("launch_key", "versions"))
-        for row in rows
-        if read_sampler(load_mapping(row.versions)) >= SAMPLER
-    }
 
 
 def collect(

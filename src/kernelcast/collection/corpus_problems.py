@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,8 +113,13 @@ def keep_inputs(
         finally:
             shutil.rmtree(making, ignore_errors=True)
         # Drop what was used longest ago until the rest is small enough, and unfinished folders.
+        entries = []
+        for one in folder.glob("*/*/"):
+            with suppress(OSError):  # another process has just dropped it
+                size = sum(file.stat().st_size for file in one.iterdir())
+                entries.append((one.stat().st_mtime, one, size))
         total = 0
-        for used_s, old, size in sorted(_list_entries(folder), reverse=True):
+        for used_s, old, size in sorted(entries, reverse=True):
             total += size
             is_surplus = total > most_bytes or old.name.startswith(_MAKING)
             if is_surplus and time.time() - used_s > _IN_USE_S:
@@ -121,28 +127,11 @@ def keep_inputs(
     return kept, json.loads((kept / _MADE).read_text(encoding="utf-8"))
 
 
-def _list_entries(folder: Path) -> list[tuple[float, Path, int]]:
-    """List when each set of inputs was last used, its folder and its bytes."""
-    found = []
-    for one in folder.glob("*/*/"):
-        try:
-            size = sum(file.stat().st_size for file in one.iterdir())
-            found.append((one.stat().st_mtime, one, size))
-        except OSError:  # another process has just dropped it
-            continue
-    return found
-
-
-_HEADER = "# {name} of kernelcast's corpus, with its inputs made for these parameters.\n"
-
-
-def write_runnable_copy(
-    kernel: CorpusKernel, folder: Path, *, parameters: Mapping[str, int] | None = None
-) -> Path:
+def write_runnable_copy(kernel: CorpusKernel, folder: Path, parameters: Mapping[str, int]) -> Path:
     """Write a kernel's problem file, source and inputs into ``folder/<application>/<stem>``."""
     content = yaml.safe_load(kernel.problem_path.read_text(encoding="utf-8"))
     known = content.get("parameters") or {}
-    chosen = {name: value for name, value in (parameters or {}).items() if name in known}
+    chosen = {name: value for name, value in parameters.items() if name in known}
     target = folder / kernel.application / kernel.stem
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -161,7 +150,10 @@ def write_runnable_copy(
             shutil.copyfile(source, target / source.name)
         path = target / kernel.problem_path.name
         text = yaml.safe_dump(content, sort_keys=False, width=100)
-        path.write_text(_HEADER.format(name=kernel.name) + text, encoding="utf-8")
+        header = (
+            f"# {kernel.name} of kernelcast's corpus, with its inputs made for these parameters."
+        )
+        path.write_text(f"{header}\n{text}", encoding="utf-8")
         return path
     except OSError as error:
         raise InputError(f"{target}: cannot be written: {error.strerror or error}") from error

@@ -69,7 +69,7 @@ def _describe(path: Path, folder: Path, sizes: Mapping[str, Sequence[int]]) -> C
     )
 
 
-def guess_size(path: Path, name: str | None = None) -> SizeRange:
+def guess_size(path: Path, name: str | None) -> SizeRange:
     """Guess by trying which parameter makes a launch larger, in which steps, and how fast."""
     ndrange = read_problem(path).ndrange
     groups = ndrange.work_group_count

@@ -1,7 +1,7 @@
 """Computes the analytic features of stored observations anew, by today's models."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 
@@ -33,19 +33,16 @@ def remodel_rows(
     by_name = {(one.application, one.stem): one for one in kernels}
     counts: Counter[str] = Counter()
 
-    def remodel() -> Iterator[Observation]:
-        for one in store.find(wanted):
-            try:
-                made = _remodel(one, by_name)
-            except KernelcastError as error:
-                counts[str(error).splitlines()[0]] += 1
-                continue
+    made = []  # all are read before one is written: a writer waits for readers of its process
+    for one in store.find(wanted):
+        try:
+            made.append(_remodel(one, by_name))
+        except KernelcastError as error:
+            counts[str(error).splitlines()[0]] += 1
+        else:
             counts[REMODELLED] += 1
             report(f"{counts.total():,} rows")
-            yield made
-
-    # All are read before one is written: a writer waits for readers of the same process.
-    store.add_many([*remodel()], replace=True)
+    store.add_many(made, replace=True)
     return counts
 
 

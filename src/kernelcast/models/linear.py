@@ -73,53 +73,6 @@ def gather_launches(timed: Sequence[TimedLaunch]) -> LaunchArrays:
     return LaunchArrays(counts, times, windows, is_long, is_short)
 
 
-def fit_intercept(launches: LaunchArrays, run: SampleRun) -> tuple[float, float]:
-    short_s = float(median(launches.times[launches.is_short]))
-    # The pilot's smallest launches pay it as well: PoCL's thread that waits no longer sleeps pays
-    # half of what an empty launch took.
-    shortest_s = min(one.duration_s for one in run.launches)
-    overhead_s = min(run.launch_overhead_s, _LARGEST_SHARE * short_s, shortest_s)
-    if not launches.has_two_sizes:
-        return overhead_s, 0.0
-    if run.is_even:
-        short, long = launches.is_short, launches.is_long
-        n1, n2 = median(launches.counts[short]), median(launches.counts[long])
-        rate1, error1 = _middle(launches.times[short] / launches.counts[short])
-        rate2, error2 = _middle(launches.times[long] / launches.counts[long])
-        reach = n1 * n2 / (n2 - n1)
-        found, error = float(reach * (rate1 - rate2)), float(reach * math.hypot(error1, error2))
-    else:
-        by_window = find_intercepts([one for one in run.launches if one.window != PILOT_WINDOW])
-        if not by_window:
-            return overhead_s, 0.0
-        found, error = _middle(np.array(by_window))
-    scale = _SCALE * short_s
-    weight = scale**2 / (scale**2 + error**2)
-    intercept = overhead_s + weight * (found - overhead_s)
-    return float(np.clip(intercept, 0.0, _LARGEST_SHARE * short_s)), math.sqrt(weight) * error
-
-
-def fit_intercept_of_few(launches: LaunchArrays, overhead_s: float) -> tuple[float, float]:
-    """Fit the intercept to a handful of launches of any sizes, the pilot's among them."""
-    shortest_s = float(launches.times.min())
-    # Launches worth timing are made to last about five times what they pay once.
-    expected = min(overhead_s, 0.2 * shortest_s)
-    # Of seconds in units of the shortest launch, so that sums neither overflow nor vanish.
-    times = launches.times / shortest_s
-    # Relative noise of a launch while there are too few to tell.
-    weights = (0.1 * times) ** -2
-    columns = np.column_stack([np.ones_like(times), launches.counts / launches.counts.mean()])
-    precision = columns.T @ (weights[:, None] * columns)
-    told = columns.T @ (weights * times)
-    precision[0, 0] += _SCALE**-2
-    told[0] += _SCALE**-2 * expected / shortest_s
-    covariance = np.linalg.inv(precision)
-    found = float((covariance @ told)[0])
-    error = shortest_s * math.sqrt(covariance[0, 0])
-    # The shortest launch may be of the pilot, which begins with next to no work.
-    return shortest_s * float(np.clip(found, 0.0, 0.9)), error
-
-
 def _middle(values: FloatArray) -> tuple[float, float]:
     middle = float(median(values))
     deviation = 1.4826 * float(median(np.abs(values - middle)))
@@ -169,22 +122,28 @@ def fit_linear(run: SampleRun) -> LinearFit:
     if len(windows.counts) < 3 and pilot > 0 and 2 * pilot > windows.counts.sum():
         # The pilot has seen more than the few windows there are: pool every launch.
         launches = gather_launches(timed)
-        intercept_s, intercept_error = fit_intercept_of_few(launches, run.launch_overhead_s)
-        net = launches.net_of(intercept_s)
-        rate_s = float(net.sum() / launches.counts.sum())
-        spread = _spread(net / launches.counts, launches.counts, rate_s)
-        rate_error = 0.3 * rate_s if spread is None else spread
-        degrees = max(len(launches.counts) - 1, 1)
+        intercept_s, intercept_error, rate_s, rate_error, degrees = _fit_few(launches, run)
     else:
         launches = windows
-        intercept_s, intercept_error = fit_intercept(launches, run)
-        find_rate = _rate_of_even_work if run.is_even else _rate_of_uneven_work
-        rate_s, rate_error, degrees = find_rate(launches.net_of(intercept_s), launches)
+        intercept_s, intercept_error = _fit_intercept(launches, run)
+        net = launches.net_of(intercept_s)
+        rate_s, rate_error, degrees = _fit_rate(net, launches, is_even=run.is_even)
     total = run.ndrange.work_group_count
+    # The paper's points, shorter and longer launches or two parts, and what follows from them.
+    counts, times, two_point_s = windows.counts, windows.times, 0.0
+    (p1, p2), (t1, t2) = (float(counts[0]), float(counts.sum())), (0.0, 0.0)
+    if windows.has_two_sizes:
+        # Means per launch, so that both points hold one intercept.
+        sizes = (windows.is_short, windows.is_long)
+        (p1, p2), (t1, t2) = ([float(of[one].mean()) for one in sizes] for of in (counts, times))
+    elif len(counts) > 1 and (windows.windows == windows.windows[0]).all():
+        (p1, p2), (t1, t2) = (np.cumsum(of[:2]).tolist() for of in (counts, times))
+    if t1:
+        two_point_s = two_point(t1, t2, p1, p2, total)
+    smaller, larger = max(1, round(p1)), max(1, round(p2))
     # What the intercept is wrong by, every launch's rate is wrong by at once.
     shift = intercept_error * len(launches.counts) / launches.counts.sum()
-    p1, p2, two_point_s = _paper_points(windows, total)
-    lifted_s = max(run.least_rate_s - rate_s, 0.0) * max(total - p2, 0)
+    lifted_s = max(run.least_rate_s - rate_s, 0.0) * max(total - larger, 0)
     # The whole launch wakes threads that samples, one behind the other, find awake.
     paid_once_s = max(intercept_s, run.launch_overhead_s)
     return LinearFit(
@@ -193,12 +152,63 @@ def fit_linear(run: SampleRun) -> LinearFit:
         degrees_of_freedom=degrees,
         intercept_s=intercept_s,
         rate_s=rate_s,
-        p1=p1,
-        p2=p2,
-        two_point_s=two_point_s,
+        p1=smaller,
+        p2=larger,
+        two_point_s=two_point_s if two_point_s > 0 else None,
         pooled_s=total * float(launches.times.sum() / launches.counts.sum()),
         lifted_s=lifted_s,
     )
+
+
+def _fit_few(launches: LaunchArrays, run: SampleRun) -> tuple[float, float, float, float, int]:
+    """Fit intercept and rate, each with its error, and degrees of freedom to a handful of launches
+    of any sizes, the pilot's among them."""
+    shortest_s = float(launches.times.min())
+    # Launches worth timing are made to last about five times what they pay once.
+    expected = min(run.launch_overhead_s, 0.2 * shortest_s)
+    # Of seconds in units of the shortest launch, so that sums neither overflow nor vanish.
+    times = launches.times / shortest_s
+    # Relative noise of a launch while there are too few to tell.
+    weights = (0.1 * times) ** -2
+    columns = np.column_stack([np.ones_like(times), launches.counts / launches.counts.mean()])
+    precision = columns.T @ (weights[:, None] * columns)
+    told = columns.T @ (weights * times)
+    precision[0, 0] += _SCALE**-2
+    told[0] += _SCALE**-2 * expected / shortest_s
+    covariance = np.linalg.inv(precision)
+    # The shortest launch may be of the pilot, which begins with next to no work.
+    intercept_s = shortest_s * float(np.clip((covariance @ told)[0], 0.0, 0.9))
+    net = launches.net_of(intercept_s)
+    rate_s = float(net.sum() / launches.counts.sum())
+    rate_error = _spread(net / launches.counts, launches.counts, rate_s, 0.3 * rate_s)
+    error = shortest_s * math.sqrt(covariance[0, 0])
+    return intercept_s, error, rate_s, rate_error, max(len(launches.counts) - 1, 1)
+
+
+def _fit_intercept(launches: LaunchArrays, run: SampleRun) -> tuple[float, float]:
+    short_s = float(median(launches.times[launches.is_short]))
+    # The pilot's smallest launches pay it as well: PoCL's thread that waits no longer sleeps pays
+    # half of what an empty launch took.
+    shortest_s = min(one.duration_s for one in run.launches)
+    overhead_s = min(run.launch_overhead_s, _LARGEST_SHARE * short_s, shortest_s)
+    if not launches.has_two_sizes:
+        return overhead_s, 0.0
+    if run.is_even:
+        short, long = launches.is_short, launches.is_long
+        n1, n2 = median(launches.counts[short]), median(launches.counts[long])
+        rate1, error1 = _middle(launches.times[short] / launches.counts[short])
+        rate2, error2 = _middle(launches.times[long] / launches.counts[long])
+        reach = n1 * n2 / (n2 - n1)
+        found, error = float(reach * (rate1 - rate2)), float(reach * math.hypot(error1, error2))
+    else:
+        by_window = find_intercepts([one for one in run.launches if one.window != PILOT_WINDOW])
+        if not by_window:
+            return overhead_s, 0.0
+        found, error = _middle(np.array(by_window))
+    scale = _SCALE * short_s
+    weight = scale**2 / (scale**2 + error**2)
+    intercept = overhead_s + weight * (found - overhead_s)
+    return float(np.clip(intercept, 0.0, _LARGEST_SHARE * short_s)), math.sqrt(weight) * error
 
 
 def fit_moments(runs: Sequence[SampleRun]) -> LinearFit:
@@ -219,62 +229,42 @@ def fit_moments(runs: Sequence[SampleRun]) -> LinearFit:
     )
 
 
-def _rate_of_even_work(net: FloatArray, launches: LaunchArrays) -> tuple[float, float, int]:
-    """Pool all launches but those that were disturbed; long ones weigh more."""
+def _fit_rate(
+    net: FloatArray, launches: LaunchArrays, *, is_even: bool
+) -> tuple[float, float, int]:
+    """Return the rate, its error and degrees of freedom."""
+    if not is_even:
+        # Average over windows: each stands for a stratum of the same size.
+        places = np.unique(launches.windows, return_inverse=True)[1]
+        rates = np.bincount(places, net) / np.bincount(places, launches.counts)
+        rate = float(rates.mean())
+        if len(rates) < 2:
+            return rate, 0.3 * rate, 1
+        # Neighbours' differences leave a trend out, which strata sum without error.
+        variance = float(np.mean(np.diff(rates) ** 2)) / 2
+        return rate, math.sqrt(variance / len(rates)), len(rates) - 1
+    # Pool all launches but those that were disturbed; long ones weigh more. Launches of even work
+    # this much above the lower quartile of the longer ones were disturbed: the machine only ever
+    # lengthens a launch.
     rates = net / launches.counts
-    # Launches of even work this much above the lower quartile of the longer ones were disturbed:
-    # the machine only ever lengthens a launch.
     calm = rates <= 1.1 * np.quantile(rates[launches.is_long], 0.25)
     rate = float(np.average(rates[calm], weights=launches.counts[calm]))
     # Beyond this, in units of the middle rate, a disturbance tells nothing of the others' spread.
     order = np.argsort(rates)
     cumulated = np.cumsum(launches.counts[order])
     near = rates <= 1.5 * float(rates[order][np.searchsorted(cumulated, 0.5 * cumulated[-1])])
-    error = _spread(rates[near], launches.counts[near], rate)
-    return (rate, 0.1 * rate, 1) if error is None else (rate, error, int(near.sum()) - 1)
+    error = _spread(rates[near], launches.counts[near], rate, 0.1 * rate)
+    return rate, error, max(int(near.sum()) - 1, 1)
 
 
-def _spread(rates: FloatArray, counts: FloatArray, rate: float) -> float | None:
-    """Return the standard error of a pooled rate; None if there is but one launch."""
+def _spread(rates: FloatArray, counts: FloatArray, rate: float, of_one: float) -> float:
+    """Return the standard error of a pooled rate, the one that is given for a single launch."""
     if len(rates) < 2:
-        return None
+        return of_one
     shares = counts / counts.sum()
     effective = 1 / float((shares**2).sum())
     variance = float((shares * (rates - rate) ** 2).sum())
     return math.sqrt(variance / max(effective - 1, 1))
-
-
-def _rate_of_uneven_work(net: FloatArray, launches: LaunchArrays) -> tuple[float, float, int]:
-    """Average over windows: each stands for a stratum of the same size."""
-    names = np.unique(launches.windows)
-    rates = np.array(
-        [net[launches.windows == w].sum() / launches.counts[launches.windows == w].sum()
-         for w in names]
-    )  # fmt: skip
-    rate = float(rates.mean())
-    if len(rates) < 2:
-        return rate, 0.3 * rate, 1
-    # Neighbours' differences leave a trend out, which strata sum without error.
-    variance = float(np.mean(np.diff(rates) ** 2)) / 2
-    return rate, math.sqrt(variance / len(rates)), len(rates) - 1
-
-
-def _paper_points(launches: LaunchArrays, total: int) -> tuple[int, int, float | None]:
-    """Return P1, P2 and the paper's prediction, of shorter and longer launches or of two parts."""
-    prediction = 0.0
-    if launches.has_two_sizes:
-        short, long = launches.is_short, launches.is_long
-        # Means per launch, so that both points hold one intercept.
-        p1, p2 = float(launches.counts[short].mean()), float(launches.counts[long].mean())
-        t1, t2 = float(launches.times[short].mean()), float(launches.times[long].mean())
-        prediction = two_point(t1, t2, p1, p2, total)
-    elif len(launches.counts) > 1 and (launches.windows == launches.windows[0]).all():
-        p1, p2 = np.cumsum(launches.counts[:2]).tolist()
-        t1, t2 = np.cumsum(launches.times[:2]).tolist()
-        prediction = two_point(t1, t2, p1, p2, total)
-    else:
-        p1, p2 = float(launches.counts[0]), float(launches.counts.sum())
-    return max(1, round(p1)), max(1, round(p2)), prediction if prediction > 0 else None
 
 
 def make_interval(fit: LinearFit, *, coverage: float) -> Interval:

@@ -9,9 +9,8 @@ import pytest
 
 from kernelcast.collection import collection
 from kernelcast.collection.collection import CollectionOrder, DeviceOutcome, Message, collect
-from kernelcast.collection.kernel_task import KernelTask, make_failure
+from kernelcast.collection.kernel_task import KernelTask, make_failure, remember_sizes
 from kernelcast.collection.settings import CollectionSettings
-from kernelcast.collection.sizes import read_sizes, write_sizes
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.launch_identity import (
     DeviceIdentity,
@@ -207,11 +206,15 @@ def test_a_store_that_fails_ends_it(
 @pytest.mark.usefixtures("store")
 def test_damaged_and_outdated_plans_are_made_anew(tmp_path: Path) -> None:
     """Sizes are only reused for the settings they were chosen for."""
-    write_sizes(DEVICE, KERNEL, CollectionSettings(), (1, 2))
-    assert read_sizes(DEVICE, KERNEL, CollectionSettings(sizes=3)) == ()
+
+    def remember(found: tuple[int, ...], **settings: int) -> tuple[int, ...]:
+        return remember_sizes(DEVICE, KERNEL, CollectionSettings(**settings), lambda: found)
+
+    assert (remember((1, 2)), remember((3,))) == ((1, 2), (1, 2))
+    assert remember((4,), sizes=3) == (4,)
     (path,) = tmp_path.rglob("*.json")
     path.write_text("{", encoding="utf-8")
-    assert read_sizes(DEVICE, KERNEL, CollectionSettings()) == ()
+    assert remember((5,), sizes=3) == (5,)
 
 
 @pytest.mark.parametrize(

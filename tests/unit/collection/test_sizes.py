@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.collection.kernel_task import list_shapes
-from kernelcast.collection.sizes import choose_sizes, find_anchor
+from kernelcast.collection.kernel_task import choose_sizes, find_anchor
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.training_data.applications import SizeRange
 
@@ -84,10 +83,3 @@ def test_what_the_device_refuses_is_a_bound() -> None:
     assert seconds == value * 1e-6
     with pytest.raises(DeviceLimitError, match="too large"):
         find_anchor(size, 64, 0.2, lambda value: predict(value, 0))
-
-
-def test_other_local_sizes_come_later() -> None:
-    """All sizes have the usual local size, every other one the others."""
-    assert list_shapes(((64,), (128,)), (1, 2, 3)) == [
-        (1, (64,)), (2, (64,)), (3, (64,)), (1, (128,)), (3, (128,)),
-    ]  # fmt: skip
