@@ -38,9 +38,8 @@ from kernelcast.models.evidence.calibration import (
     list_others,
 )
 from kernelcast.models.evidence.fusion import FusedEstimate, fuse
-from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel
+from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel, know_analytic
 from kernelcast.models.evidence.sizes import KnownSize
-from kernelcast.models.evidence.stored import know_analytic
 from kernelcast.models.linear import fit_linear
 from kernelcast.models.regression import divide_groups, number_groups
 from kernelcast.records.observation import Observation

@@ -25,9 +25,8 @@ from harness import write_json, write_text
 
 from kernelcast.models.evidence.calibration import EvidenceRow, fit_variances, gather
 from kernelcast.models.evidence.fusion import FusedEstimate, fuse
-from kernelcast.models.evidence.model import list_answer_values
+from kernelcast.models.evidence.model import list_answer_values, load_evidence
 from kernelcast.models.evidence.sizes import SizeSettings
-from kernelcast.models.evidence.stored import load_evidence
 from kernelcast.models.regression import (
     LEARNERS,
     Groups,

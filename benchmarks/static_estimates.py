@@ -37,8 +37,7 @@ from harness import RESULTS, make_table, percent, replace_block, write_result, w
 
 from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.models.conformal import Calibration, calibrate
-from kernelcast.models.evidence.model import SIGNS_OF_DIFFICULTY
-from kernelcast.models.evidence.stored import ANY, FILE, find_half_width
+from kernelcast.models.evidence.model import ANY, FILE, SIGNS_OF_DIFFICULTY, find_half_width
 from kernelcast.models.regression import divide_groups, number_groups
 from kernelcast.models.versioned_files import CONVERTER
 from kernelcast.records.observation import Observation

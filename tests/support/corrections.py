@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from kernelcast.models.evidence.model import BUILT_IN
-from kernelcast.models.evidence.stored import publish_evidence
+from kernelcast.models.evidence.model import BUILT_IN, publish_evidence
 from kernelcast.models.time_models import FittedModel
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.sampling.plan import SAMPLER

@@ -9,7 +9,7 @@ import harness
 import numpy as np
 import static_estimates
 
-from kernelcast.models.evidence.stored import load_shipped
+from kernelcast.models.evidence.model import load_shipped
 
 
 def run(*words: str) -> "subprocess.CompletedProcess[str]":

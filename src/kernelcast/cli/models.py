@@ -6,7 +6,7 @@ from typing import Final
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import present
 from kernelcast.cli.training_options import REGISTRY
-from kernelcast.models.evidence.stored import load_evidence, model_to_json
+from kernelcast.models.evidence.model import load_evidence, model_to_json
 from kernelcast.models.validation.report import summarise_report
 from kernelcast.records.plain import pick
 from kernelcast.reports.numbers import NOTHING

@@ -67,7 +67,7 @@ def read_model(
     *,
     sampler: int | None = None,
 ) -> StoredModel:
-    stored = _DOCUMENT.read(content, source, ModelFileError)
+    stored = _DOCUMENT.read(content, source)
     found = stored.model.schema
     if schema is not None and not (
         schema.version == found.version and {*found.names} <= {*schema.names}

@@ -235,10 +235,7 @@ class Document(Generic[R]):
             )
         return json.dumps({**self.header, **plain}, allow_nan=False, **self.options)
 
-    def read(
-        self, content: str | bytes, source: str = "", error: type[InputError] = InputError
-    ) -> R:
-        """Read what `write` has written; errors are of the class that is given."""
+    def read(self, content: str | bytes, source: str = "") -> R:
         try:
             held = json.loads(content)
             for name, expected in self.header.items():
@@ -251,7 +248,7 @@ class Document(Generic[R]):
             ForbiddenExtraKeysError,
         ) as failure:  # fmt: skip
             msg = f"{source or self.what}: cannot be read ({failure!r:.200}); {self.advice}"
-            raise error(msg) from failure
+            raise ModelFileError(msg) from failure
 
 
 def list_versions() -> dict[str, str]:

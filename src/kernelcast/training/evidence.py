@@ -14,9 +14,15 @@ import numpy as np
 from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.models.evidence.calibration import ANSWERING, EvidenceRow, calibrate
 from kernelcast.models.evidence.fusion import Kind
-from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel, read_moment
+from kernelcast.models.evidence.model import (
+    ANY,
+    BUILT_IN,
+    EvidenceModel,
+    know_analytic,
+    publish_evidence,
+    read_moment,
+)
 from kernelcast.models.evidence.sizes import KnownSize, measure_work
-from kernelcast.models.evidence.stored import ANY, know_analytic, publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles, list_versions
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.machine import MachineDescription, read_peaks

@@ -13,8 +13,13 @@ from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.calibration import calibrate
 from kernelcast.models.evidence.fusion import Kind
-from kernelcast.models.evidence.model import PlainVariance
-from kernelcast.models.evidence.stored import ANY, find_half_width, load_shipped, publish_evidence
+from kernelcast.models.evidence.model import (
+    ANY,
+    PlainVariance,
+    find_half_width,
+    load_shipped,
+    publish_evidence,
+)
 from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.measuring import model_alone

@@ -10,7 +10,7 @@ from kernelcast.launches.recordings import read_recordings, write_recordings
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.calibration import calibrate
 from kernelcast.models.evidence.fusion import Kind, Piece
-from kernelcast.models.evidence.stored import publish_evidence
+from kernelcast.models.evidence.model import publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.composing import list_contradictions
 from kernelcast.predictor.estimates import replay

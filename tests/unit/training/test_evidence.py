@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernelcast.analytic.cpu.estimate import REVISION
-from kernelcast.models.evidence.stored import load_evidence, model_to_json
+from kernelcast.models.evidence.model import load_evidence, model_to_json
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.records.observation import Observation
 from kernelcast.training.evidence import calibrate_evidence, make_row, read_launches

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernelcast.models.evidence.fusion import Kind
-from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel
-from kernelcast.models.evidence.stored import know_analytic, load_evidence
+from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel, know_analytic, load_evidence
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import InputError

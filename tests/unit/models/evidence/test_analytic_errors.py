@@ -3,8 +3,14 @@ import math
 import pytest
 
 from kernelcast.models.evidence.fusion import Kind, fuse
-from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel
-from kernelcast.models.evidence.stored import ANY, find_half_width, know_analytic, load_shipped
+from kernelcast.models.evidence.model import (
+    ANY,
+    BUILT_IN,
+    EvidenceModel,
+    find_half_width,
+    know_analytic,
+    load_shipped,
+)
 from kernelcast.records.estimates import Interval
 
 

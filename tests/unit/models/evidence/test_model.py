@@ -12,9 +12,13 @@ import pytest
 
 from kernelcast.models.evidence.calibration import EvidenceRow, calibrate, gather, list_others
 from kernelcast.models.evidence.fusion import Kind, Piece, fuse
-from kernelcast.models.evidence.model import EvidenceModel, read_moment
+from kernelcast.models.evidence.model import (
+    EvidenceModel,
+    model_from_json,
+    model_to_json,
+    read_moment,
+)
 from kernelcast.models.evidence.sizes import tabulate_sizes
-from kernelcast.models.evidence.stored import model_from_json, model_to_json
 from kernelcast.records.errors import InputError
 from support.builders import make_sample_run
 from support.evidence import SAMPLE_SD, make_moment, make_rows

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.features.vector import make_schema
-from kernelcast.models.evidence.model import BUILT_IN
-from kernelcast.models.evidence.stored import publish_evidence
+from kernelcast.models.evidence.model import BUILT_IN, publish_evidence
 from kernelcast.models.persistence import ModelRegistry, StoredModel
 from kernelcast.models.time_models import FittedModel
 from kernelcast.predictor.answering.trained_models import TrainedModels, find_shipped
