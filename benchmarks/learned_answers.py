@@ -36,7 +36,7 @@ from kernelcast.models.regression import (
     number_groups,
     relative_errors,
 )
-from kernelcast.models.validation.comparison import Bootstrap, find_interval
+from kernelcast.models.validation.comparison import find_interval
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.trained_models import find_shipped
 from kernelcast.records.training_table import Numbers
@@ -144,7 +144,7 @@ def score(known: Rows, corrections: Numbers, places: Groups) -> dict[str, Any]:
     without, errors = relative_errors(targets), relative_errors(targets - corrections[places])
     moved = np.abs(corrections[places]) > MOVED
     clusters = np.unique(known.families[places], return_inverse=True)[1].astype(np.intp)
-    interval = find_interval(without - errors, clusters, Bootstrap(resamples=4000))
+    interval = find_interval(without - errors, clusters, 4000)
     return {
         "rows": len(places),
         "bias": float(np.expm1(-np.median(targets))),

@@ -67,7 +67,6 @@ def compare(
         content = [{"what": what, first: one, second: other} for what, one, other in rows]
         present(content, Table(columns=dict.fromkeys(("what", *methods), "text"), rows=rows))
         return ExitStatus.ANSWERED
-    from kernelcast.models.validation.comparison import Bootstrap
     from kernelcast.records.private_files import make_folder, writing
     from kernelcast.reports.comparison import present_comparison
     from kernelcast.reports.drawing import require_matplotlib
@@ -89,7 +88,7 @@ def compare(
             table,
             methods,
             settings,
-            bootstrap=Bootstrap(resamples=resamples),
+            resamples=resamples,
             report=lambda stage, done, total: tell(done, total, stage),
         )
     present(found.to_plain(), *present_comparison(found, is_brief=True))

@@ -65,18 +65,6 @@ def _count_work(table: TrainingTable) -> Numbers:
     return np.where(np.isfinite(found), found, 1e-9 * product)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Forecast:
-    """Predictions with intervals, each of shape (n,)."""
-
-    seconds: Numbers
-    low: Numbers
-    high: Numbers
-    """Predicted time of whole launches, in seconds; ``low <= seconds <= high``."""
-    coverage: float
-    in_domain: npt.NDArray[np.bool_]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeModel:
     name: str
@@ -172,7 +160,11 @@ class FittedModel:
     def predict(self, table: TrainingTable) -> Numbers:
         return self._predict(table)[0]
 
-    def forecast(self, table: TrainingTable, coverage: float = DEFAULT_COVERAGE) -> Forecast:
+    def forecast(
+        self, table: TrainingTable, coverage: float = DEFAULT_COVERAGE
+    ) -> tuple[Numbers, Numbers, Numbers, npt.NDArray[np.bool_]]:
+        """Predict times of whole launches, in seconds: the middle, the ends of an interval, and
+        which launches are like those of the training."""
         check_coverage(coverage)
         seconds, corrections, distances = self._predict(table)
         signs = _list_signs(table, corrections, distances)
@@ -182,13 +174,7 @@ class FittedModel:
                 NormalDist().inv_cdf((1.0 + coverage) / 2.0) * noise * _NOISE_TO_DEVIATION
             )
         factor = np.exp(width)
-        return Forecast(
-            seconds=seconds,
-            low=seconds / factor,
-            high=seconds * factor,
-            coverage=coverage,
-            in_domain=distances <= 1.0,
-        )
+        return seconds, seconds / factor, seconds * factor, distances <= 1.0
 
     def correct(self, table: TrainingTable) -> tuple[Numbers, Numbers]:
         """Return corrections and distances to the training; zeros where nothing is corrected."""

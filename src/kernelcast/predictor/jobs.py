@@ -21,7 +21,7 @@ from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.devices import choose_devices
 from kernelcast.models.persistence import ModelRegistry, StoredModel
 from kernelcast.models.time_models import make_model
-from kernelcast.models.validation.comparison import Bootstrap, comparison_to_json
+from kernelcast.models.validation.comparison import RESAMPLES, comparison_to_json
 from kernelcast.models.validation.report import report_to_json
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.observation import Observation
@@ -92,7 +92,6 @@ def check_job(kind: JobKind, options: Mapping[str, Any]) -> None:
             for name in options.get("models", ()):
                 make_model(name)
         case JobKind.COMPARE:
-            _read_settings(Bootstrap, options)
             split = _validation_settings(options).split
             check_methods((options["first"], options["second"]), split)
 
@@ -221,7 +220,7 @@ def _compare(options: Mapping[str, Any], table: TrainingTable, report: Report) -
         table,
         (options["first"], options["second"]),
         _validation_settings(options),
-        bootstrap=_read_settings(Bootstrap, options),
+        resamples=options.get("resamples") or RESAMPLES,
         report=lambda stage, done, total: report({"stage": stage, "done": done, "total": total}),
     )
     return None if found.pair is None else json.loads(comparison_to_json(found.pair))

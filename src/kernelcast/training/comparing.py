@@ -12,7 +12,7 @@ import pandas as pd
 from kernelcast.models.attribution import attribute
 from kernelcast.models.time_models import make_model
 from kernelcast.models.validation.comparison import (
-    Bootstrap,
+    RESAMPLES,
     Comparison,
     ExplainedError,
     MethodComparison,
@@ -45,7 +45,7 @@ def compare_table(
     methods: Sequence[str],
     settings: ValidationSettings | None = None,
     *,
-    bootstrap: Bootstrap | None = None,
+    resamples: int = RESAMPLES,
     explained: int = 3,
     report: Report = lambda _, __, ___: None,
 ) -> MethodComparison:
@@ -60,7 +60,7 @@ def compare_table(
         first,
         second,
         noise=dict(zip(table.keys.tolist(), table.noise.tolist(), strict=True)),
-        bootstrap=bootstrap,
+        resamples=resamples,
     )
     worst = tuple(_explain_worst(table, comparison, settings, explained, report))
     comparison = replace(comparison, explained=worst)

@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelcast.models.validation.comparison import (
-    Bootstrap,
     DeviceComparison,
     compare_validated,
     comparison_from_json,
@@ -71,7 +70,7 @@ def make_rows(name: str, errors: Errors) -> ModelRows:
 def compare_two(first: Errors, second: Errors, **options: object) -> DeviceComparison:
     """Compare models `one` and `two`."""
     report = make_report(one=first, two=second, **options)  # type: ignore[arg-type]
-    (device,) = compare_validated(report, "one", "two", bootstrap=Bootstrap(resamples=500)).devices
+    (device,) = compare_validated(report, "one", "two", resamples=500).devices
     return device
 
 
@@ -132,7 +131,7 @@ def test_intervals_hold_the_true_difference() -> None:
         of_kernels = rng.exponential(0.1, size=60) - 0.04
         clusters = np.repeat(np.arange(60), 4)
         values = of_kernels[clusters] + rng.normal(scale=0.02, size=len(clusters))
-        interval = find_interval(values, clusters, Bootstrap(resamples=800, seed=seed))
+        interval = find_interval(values, clusters, 800, seed)
         assert interval is not None
         held += interval[0] <= 0.06 <= interval[1]
     assert 0.91 <= held / trials <= 0.985
@@ -143,7 +142,7 @@ def test_applications_are_drawn_whole() -> None:
     first: Errors = [[0.1], [0.1], [0.3], [0.3]]
     second: Errors = [[0.2], [0.0], [0.4], [0.2]]
     report = make_report(one=first, two=second, split="application")
-    found = compare_validated(report, "one", "two", bootstrap=Bootstrap(resamples=200))
+    found = compare_validated(report, "one", "two", resamples=200)
     assert found.resampled == "application"
     (device,) = found.devices
     assert (device.low, device.high) == (pytest.approx(0), pytest.approx(0))
@@ -163,18 +162,14 @@ def test_what_cannot_be_told_is_none() -> None:
 def test_comparison_survives_json() -> None:
     """What is written is what is read, and only of its own models."""
     report = make_report(one=[[0.1], [0.2]], two=[[0.2], [0.1]], other=[[0.1], [0.1]])
-    found = compare_validated(report, "one", "two", bootstrap=Bootstrap(resamples=100))
+    found = compare_validated(report, "one", "two", resamples=100)
     assert found.refused == {"one on d": "why"}
     assert comparison_from_json(comparison_to_json(found)) == found
 
 
 def test_refuses_what_makes_no_sense() -> None:
-    """Unknown models, the same one twice, and a bootstrap that is none."""
+    """Unknown models, and the same one twice."""
     report = make_report(one=[[0.1], [0.2]], two=[[0.2], [0.1]])
     for second, told in (("three", "no model three"), ("one", "two different")):
         with pytest.raises(InputError, match=told):
             compare_validated(report, "one", second)
-    with pytest.raises(InputError, match="0 resamples"):
-        Bootstrap(resamples=0)
-    with pytest.raises(InputError, match="confidence 95"):
-        Bootstrap(confidence=95.0)

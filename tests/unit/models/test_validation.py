@@ -8,8 +8,8 @@ import pytest
 from kernelcast.models.time_models import FittedModel, TimeModel, make_model
 from kernelcast.models.validation.report import (
     ModelRows,
+    ValidatedRows,
     ValidationReport,
-    list_rows,
     report_from_json,
     report_to_json,
     score_rows,
@@ -106,7 +106,12 @@ def test_ranking_of_a_case_by_hand() -> None:
     answers = ModelRows(
         model="m", seconds=predicted, low=predicted, high=predicted, in_domain=(True,) * 7
     )
-    _, (found,) = score_rows(table, list_rows(table, table.kernels, [answers]))
+    names = tuple(table.kernels)
+    rows = ValidatedRows(
+        keys=tuple(table.keys), groups=names, kernels=names, devices=tuple(table.devices),
+        measured_s=tuple(table.seconds), models=(answers,),
+    )  # fmt: skip
+    _, (found,) = score_rows(table, rows)
     assert (found.problems, found.differing, found.top_1) == (3, 2, 0.5)
     assert found.mean_regret == pytest.approx((1 + 1.05 + 1.5) / 3)
     assert found.worst_regret == pytest.approx(1.5)

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelcast.models.validation.comparison import Bootstrap, Comparison
+from kernelcast.models.validation.comparison import Comparison
 from kernelcast.models.validation.report import ValidationReport
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import TrainingTable
@@ -23,9 +23,7 @@ def compare(
     explained: int = 2,
 ) -> Comparison:
     """Compare the first two methods."""
-    found = compare_table(
-        table, methods, settings, bootstrap=Bootstrap(resamples=200), explained=explained
-    ).pair
+    found = compare_table(table, methods, settings, resamples=200, explained=explained).pair
     assert found is not None
     return found
 
@@ -35,7 +33,7 @@ def compared() -> Comparison:
     """Compare the linear model with a learned one; every step to the end is told."""
     told: list[tuple[str, int, int]] = []
     found = compare_table(
-        TABLE, ("linear", "ridge"), SETTINGS, bootstrap=Bootstrap(resamples=200), explained=2,
+        TABLE, ("linear", "ridge"), SETTINGS, resamples=200, explained=2,
         report=lambda *one: told.append(one),
     ).pair  # fmt: skip
     assert [one for one in told if one[0] == "fits"][-1] == ("fits", 32, 32)

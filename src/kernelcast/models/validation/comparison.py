@@ -20,7 +20,7 @@ import json
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -46,22 +46,12 @@ if TYPE_CHECKING:  # slow to load
     from sklearn.tree import DecisionTreeClassifier
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bootstrap:
-    resamples: int = 10_000
-    confidence: float = 0.95
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.resamples < 1 or not 0 < self.confidence < 1:
-            raise InputError(
-                f"bootstrap: {self.resamples} resamples and confidence {self.confidence}; give at "
-                "least 1, and a share between 0 and 1 such as 0.95"
-            )
+RESAMPLES: Final = 10_000
+_CONFIDENCE: Final = 0.95
 
 
 def find_interval(
-    values: Numbers, clusters: npt.NDArray[np.intp], plan: Bootstrap
+    values: Numbers, clusters: npt.NDArray[np.intp], resamples: int = RESAMPLES, seed: int = 0
 ) -> tuple[float, float] | None:
     """Return the interval of the mean over rows; None with fewer than two clusters."""
     from scipy.stats import DegenerateDataWarning, bootstrap  # half a second to import
@@ -80,9 +70,8 @@ def find_interval(
                 ends = bootstrap(
                     (sums, counts),
                     lambda some, sizes, axis: some.sum(axis=axis) / sizes.sum(axis=axis),
-                    n_resamples=plan.resamples, batch=1000, vectorized=True, paired=True,
-                    confidence_level=plan.confidence, method=method,
-                    rng=np.random.default_rng(plan.seed),
+                    n_resamples=resamples, batch=1000, vectorized=True, paired=True,
+                    confidence_level=_CONFIDENCE, method=method, rng=np.random.default_rng(seed),
                 ).confidence_interval  # fmt: skip
             found = float(ends.low), float(ends.high)
     return found
@@ -183,10 +172,9 @@ def compare_validated(
     second: str,
     *,
     noise: Mapping[str, float] | None = None,
-    bootstrap: Bootstrap | None = None,
+    resamples: int = RESAMPLES,
 ) -> Comparison:
     """Compare two models of a validation on the rows that both answered."""
-    plan = bootstrap or Bootstrap()
     if first == second:
         raise InputError(f"comparison: {first} twice; name two different models")
     for name in (first, second):
@@ -206,7 +194,9 @@ def compare_validated(
         split=report.split,
         resampled=report.split if report.split in _WHOLE else "kernel",
         method="BCa",
-        **asdict(plan),
+        resamples=resamples,
+        confidence=_CONFIDENCE,
+        seed=0,
         schema_id=report.schema_id,
         data_digest=report.data_digest,
         refused={
@@ -215,7 +205,7 @@ def compare_validated(
             if key.partition(" on ")[0] not in others
         },
         devices=tuple(
-            _compare_device(report, (first, second), str(device), own, plan)
+            _compare_device(report, (first, second), str(device), own, resamples)
             for device, own in rows.groupby("device")
         ),
     )
@@ -226,14 +216,14 @@ def _compare_device(
     names: tuple[str, str],
     device: str,
     rows: pd.DataFrame,
-    plan: Bootstrap,
+    resamples: int,
 ) -> DeviceComparison:
     paired = rows.dropna(subset=["first", "second"])
     paired = paired.assign(difference=paired["second"] - paired["first"])
     units = paired["group" if report.split in _WHOLE else "kernel"]
     numbers = units.factorize(sort=True)[0].astype(np.intp)
     differences = paired["difference"].to_numpy()
-    low, high = (find_interval(differences, numbers, plan) if len(paired) else None) or (None, None)
+    low, high = find_interval(differences, numbers, resamples) or (None, None)
     scores = [report.score(name, device) for name in names]
     usual = next((one.noise for one in scores if one.noise is not None), None)
     linear = {
@@ -282,7 +272,6 @@ CLASSES: Final = ("work", "size", "evenness", "limiter")
 _REQUIRED: Final = ("kernel", "device", "measured_s")
 # Of fewer families no median has an interval, and no test can be significant.
 _FEWEST_FAMILIES: Final = 6
-_CONFIDENCE: Final = 0.95
 # Errors below this are equal to any eye; ratios of smaller ones would say nothing.
 _LEAST_ERROR: Final = 1e-3
 

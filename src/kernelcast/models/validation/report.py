@@ -285,7 +285,11 @@ def validate(  # noqa: PLR0913 - what is validated, how it is divided, and who d
                 in_domain=tuple((in_domain == 1).tolist()),
             )
         )  # fmt: skip
-    validated = list_rows(known, groups, answers)
+    validated = ValidatedRows(
+        keys=tuple(known.keys), groups=tuple(groups), kernels=tuple(known.kernels),
+        devices=tuple(known.devices), measured_s=tuple(known.seconds.tolist()),
+        models=tuple(answers),
+    )  # fmt: skip
     scores, rankings = score_rows(known, validated)
     return ValidationReport(
         split=split,
@@ -318,8 +322,7 @@ def _run(
 def _predict(fitted: FittedModel, table: TrainingTable, coverage: float) -> Numbers:
     """Return seconds, ends and domain of rows; one by one where the model refuses some of them."""
     try:
-        found = fitted.forecast(table, coverage)
-        return np.vstack([found.seconds, found.low, found.high, found.in_domain])
+        return np.vstack(fitted.forecast(table, coverage))
     except InputError:
         if len(table) == 1:
             return np.full((4, 1), np.nan)
@@ -329,18 +332,6 @@ def _predict(fitted: FittedModel, table: TrainingTable, coverage: float) -> Numb
 
 CLASSES = ((0.0, 0.05), (0.05, 0.1), (0.1, None))
 """The error classes of the paper's Table 3."""
-
-
-def list_rows(table: TrainingTable, groups: Texts, models: Sequence[ModelRows]) -> ValidatedRows:
-    """Put models' answers beside the launches of a table, and the groups that were held out."""
-    return ValidatedRows(
-        keys=tuple(table.keys),
-        groups=tuple(groups),
-        kernels=tuple(table.kernels),
-        devices=tuple(table.devices),
-        measured_s=tuple(table.seconds.tolist()),
-        models=tuple(models),
-    )
 
 
 def score_rows(

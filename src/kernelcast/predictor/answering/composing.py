@@ -181,16 +181,16 @@ def answer_statically(
         groups = {"work_groups": [values.get("static.work_groups_count", math.nan)]}
         try:
             table = make_table(stored.model.schema, [row], groups)
-            found = stored.model.forecast(table, estimate.coverage)
+            (seconds,), _, (high,), (in_domain,) = stored.model.forecast(table, estimate.coverage)
         except KernelcastError as error:
             failure = str(error)
     if stored is None or failure:
         told = f"the model {STATIC_MODEL} does not answer: {failure}"
         return replace(basis, estimate=annotate(estimate, told))
-    width = math.log(found.high[0] / found.seconds[0])
+    width = math.log(high / seconds)
     piece = Piece(
         kind=Kind.LEARNED,
-        log_seconds=math.log(found.seconds[0]),
+        log_seconds=math.log(seconds),
         variance=(width / find_normal_quantile(estimate.coverage)) ** 2,
         note="a model of rows without samples",
     )
@@ -200,7 +200,7 @@ def answer_statically(
         data_digest=str(stored.model.facts.get("data_digest", "")),
         rows=int(str(stored.model.facts["rows"])),
     )
-    estimate = annotate(replace(estimate, in_domain=bool(found.in_domain[0])), model=facts)
+    estimate = annotate(replace(estimate, in_domain=bool(in_domain)), model=facts)
     return replace(basis, estimate=estimate, pieces=(piece,))
 
 
