@@ -78,9 +78,8 @@ def validate(
     from kernelcast.reports.presenter import save_page
     from kernelcast.reports.validation import present_validation
     from kernelcast.training.runs import record_run
-    from kernelcast.training.sampling_points import score_sampling_points
     from kernelcast.training.table import load_training_table, read_observations
-    from kernelcast.training.training import validate_models
+    from kernelcast.training.training import score_sampling_points, validate_models
 
     if folder is not None:
         require_matplotlib("--out")  # both told before anything runs for minutes

@@ -9,7 +9,7 @@ import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
@@ -23,6 +23,7 @@ from kernelcast.records.private_files import make_private_folder
 
 VARIABLE = "KERNELCAST_RUNS"
 """Environment variable that names another folder, such as one that machines share."""
+_EXPERIMENTS = {"train": "1", "validate": "2"}
 # MLflow's numbers of what a run is and how it ended.
 _LOCAL, _FINISHED = 4, 3
 _SHORTEST_ID = 6
@@ -36,10 +37,10 @@ class Run:
     settings: Mapping[str, str]
     scores: Mapping[str, float]
     """By names such as ``hybrid.mean_error.device-0``."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    started_s: float = 0.0
-    ended_s: float = 0.0
-    id: str = ""
+    environment: Mapping[str, str]
+    started_s: float
+    ended_s: float
+    id: str
 
 
 def find_folder() -> Path:
@@ -55,63 +56,52 @@ def record_run(
     reports: Sequence[ValidationReport],
     *,
     started_s: float,
-) -> Run:
-    """Write the record of a run that has ended."""
-    scores: dict[str, float] = {}
+) -> str:
+    """Write the record of a run that has ended; return its id."""
+    folder, run_id = find_folder(), uuid4().hex
+    experiment = folder / _EXPERIMENTS[kind]
+    place = experiment / run_id
+    begun, ended = round(1000 * started_s), round(1000 * time.time())
+    metrics: dict[str, str] = {}
     for one in (score for report in reports for score in report.scores):
         figures = {"coverage": one.coverage, "half_width": one.half_width}
         if one.errors is not None:
             figures |= {"mean_error": one.errors.mean, "median_error": one.errors.median}
-        told = {f"{one.model}.{name}.{one.device}": x for name, x in figures.items()}
-        scores |= {name: x for name, x in told.items() if x is not None}
-    run = Run(
-        kind=kind,
-        name=name,
-        settings={key: str(one) for key, one in settings.items()},
-        scores=scores,
-        environment={
-            **list_versions(), "python": platform.python_version(), "machine": platform.machine(),
-            "processors": str(os.cpu_count()),
-        },
-        started_s=started_s,
-        ended_s=time.time(),
-        id=uuid4().hex,
-    )  # fmt: skip
+        metrics |= {
+            f"{one.model}.{what}.{one.device}": f"{ended} {value!r} 0\n"
+            for what, value in figures.items()
+            if value is not None
+        }
+    tags = {
+        "mlflow.runName": name, **list_versions(), "python": platform.python_version(),
+        "machine": platform.machine(), "processors": str(os.cpu_count()),
+    }  # fmt: skip
+    params = {key: str(one) for key, one in settings.items()}
+    texts = {"artifacts": {}, "metrics": metrics, "params": params, "tags": tags}
     try:
-        _write(run, find_folder())
-    except OSError as error:
-        msg = f"{find_folder()}: the record of this run cannot be written ({error}); name another "
-        raise InputError(f"{msg}folder by {VARIABLE}") from error
-    return run
-
-
-def _write(run: Run, folder: Path) -> None:
-    experiment = folder / {"train": "1", "validate": "2"}[run.kind]
-    place = experiment / run.id
-    make_private_folder(folder)
-    begun, ended = (round(1000 * one) for one in (run.started_s, run.ended_s))
-    if not (experiment / "meta.yaml").exists():
-        experiment.mkdir(exist_ok=True)
+        make_private_folder(folder)
+        if not (experiment / "meta.yaml").exists():
+            experiment.mkdir(exist_ok=True)
+            _describe(
+                experiment, artifact_location=experiment.as_uri(), creation_time=begun,
+                experiment_id=experiment.name, last_update_time=begun, lifecycle_stage="active",
+                name=f"kernelcast {kind}",
+            )  # fmt: skip
+        for part, files in texts.items():
+            (place / part).mkdir(parents=True)
+            for key, text in files.items():
+                (place / part / key).write_text(text, encoding="utf-8")
+        # Last: a run without it was cut off.
         _describe(
-            experiment, artifact_location=experiment.as_uri(), creation_time=begun,
-            experiment_id=experiment.name, last_update_time=begun, lifecycle_stage="active",
-            name=f"kernelcast {run.kind}",
+            place, artifact_uri=(place / "artifacts").as_uri(), end_time=ended,
+            entry_point_name="", experiment_id=experiment.name, lifecycle_stage="active",
+            run_id=run_id, run_name=name, run_uuid=run_id, source_name="", source_type=_LOCAL,
+            source_version="", start_time=begun, status=_FINISHED, tags=[], user_id="",
         )  # fmt: skip
-    for part in ("artifacts", "metrics", "params", "tags"):
-        (place / part).mkdir(parents=True)
-    for name, text in run.settings.items():
-        (place / "params" / name).write_text(text, encoding="utf-8")
-    for name, value in run.scores.items():
-        (place / "metrics" / name).write_text(f"{ended} {value!r} 0\n", encoding="utf-8")
-    for name, text in {"mlflow.runName": run.name, **run.environment}.items():
-        (place / "tags" / name).write_text(text, encoding="utf-8")
-    # Last: a run without it was cut off.
-    _describe(
-        place, artifact_uri=(place / "artifacts").as_uri(), end_time=ended, entry_point_name="",
-        experiment_id=experiment.name, lifecycle_stage="active", run_id=run.id, run_name=run.name,
-        run_uuid=run.id, source_name="", source_type=_LOCAL, source_version="", start_time=begun,
-        status=_FINISHED, tags=[], user_id="",
-    )  # fmt: skip
+    except OSError as error:
+        msg = f"{folder}: the record of this run cannot be written ({error}); name another "
+        raise InputError(f"{msg}folder by {VARIABLE}") from error
+    return run_id
 
 
 def _describe(place: Path, **values: object) -> None:
@@ -121,7 +111,30 @@ def _describe(place: Path, **values: object) -> None:
 
 
 def list_runs() -> list[Run]:
-    found = [_read(path.parent) for path in find_folder().glob("[12]/*/meta.yaml")]
+    """Read all runs, the latest first."""
+    kinds = {number: kind for kind, number in _EXPERIMENTS.items()}
+    found = []
+    for place in (path.parent for path in find_folder().glob("[12]/*/meta.yaml")):
+        try:
+            held = yaml.safe_load((place / "meta.yaml").read_text(encoding="utf-8"))
+            params, metrics, tags = (
+                {one.name: one.read_text(encoding="utf-8") for one in (place / part).iterdir()}
+                for part in ("params", "metrics", "tags")
+            )
+            run = Run(
+                kind=kinds[place.parent.name],
+                name=str(held["run_name"]),
+                settings=params,
+                scores={name: float(one.split()[1]) for name, one in metrics.items()},
+                environment={x: tags[x] for x in tags if not x.startswith("mlflow.")},
+                started_s=held["start_time"] / 1000,
+                ended_s=held["end_time"] / 1000,
+                id=str(held["run_id"]),
+            )
+        except (OSError, ValueError, KeyError, TypeError, IndexError, yaml.YAMLError) as error:
+            msg = f"{place}: is no record of a run ({error!r}); remove the folder"
+            raise InputError(msg) from error
+        found.append(run)
     return sorted(found, key=lambda one: -one.started_s)
 
 
@@ -157,28 +170,3 @@ def compare_runs(first: Run, second: Run) -> list[tuple[str, str, str]]:
     scores = [{name: f"{x:.4g}" for name, x in one.scores.items()} for one in (first, second)]
     names = sorted({*first.scores} | {*second.scores})
     return rows + [(name, scores[0].get(name, ""), scores[1].get(name, "")) for name in names]
-
-
-def _read(place: Path) -> Run:
-    try:
-        held = yaml.safe_load((place / "meta.yaml").read_text(encoding="utf-8"))
-        texts = {
-            part: {one.name: one.read_text(encoding="utf-8") for one in (place / part).iterdir()}
-            for part in ("params", "metrics", "tags")
-        }
-        environment = {
-            name: text for name, text in texts["tags"].items() if not name.startswith("mlflow.")
-        }
-        return Run(
-            kind={"1": "train", "2": "validate"}[place.parent.name],
-            name=str(held["run_name"]),
-            settings=texts["params"],
-            scores={name: float(one.split()[1]) for name, one in texts["metrics"].items()},
-            environment=environment,
-            started_s=held["start_time"] / 1000,
-            ended_s=held["end_time"] / 1000,
-            id=str(held["run_id"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError, IndexError, yaml.YAMLError) as error:
-        msg = f"{place}: is no record of a run ({error!r}); remove the folder"
-        raise InputError(msg) from error

@@ -1,18 +1,21 @@
 """Validates and trains models of the catalogue: which rows, which splits, and on which machines."""
 
 import itertools
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import joblib
 import numpy as np
+import pandas as pd
 
 from kernelcast.models.persistence import StoredModel
 from kernelcast.models.time_models import RIVALS, make_model
 from kernelcast.models.validation.report import ValidationReport, validate
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup
+from kernelcast.records.observation import Observation
 from kernelcast.records.training_table import Texts, TrainingTable
 from kernelcast.training.registry import name_model
 from kernelcast.training.settings import (
@@ -243,3 +246,49 @@ def describe_shortage(
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what if number == 1 else pluralise(what)}"
+
+
+_SCORED = {
+    "rows": ("error", "size"),
+    "mean": ("error", "mean"),
+    "median": ("error", "median"),
+    "p90": ("error", lambda errors: errors.quantile(0.9)),
+    "cost": ("cost", "median"),
+}
+
+
+def score_sampling_points(observations: Iterable[Observation], rows: RowFilter) -> pd.DataFrame:
+    """Score the linear model from each choice of sampling points on each device (Fig. 15).
+
+    Returns
+    -------
+    DataFrame
+        A row per device and choice, the default samples last. ``label``: the two points in multiples of the
+        work-groups that a device runs at once (``"1, 2"`` to ``"5, 6"``), or ``"default"`` for the
+        samples that an estimate takes unless told otherwise; ``multiple``: the first point's, 0
+        for the default; ``rows``: predictions, which are launches times the sets of windows that
+        each was sampled with; ``mean``, ``median``, ``p90``: of the errors; ``cost``: median of
+        the samples' device time over the whole launch's.
+    """
+    by_key = {one.key: one for one in observations}
+    found = [
+        {
+            "device": one.launch.device.id,
+            "is_default": sample.multiple == 0,
+            "multiple": sample.multiple,
+            # As shares of the measured time.
+            "error": abs(sample.linear_s - one.seconds) / one.seconds,
+            "cost": sample.sampling_s / one.seconds,
+        }
+        for one in by_key.values()
+        if rows.takes(one.seconds, one.launch.work_group_count or math.nan)
+        for sample in one.samples
+        if sample.linear_s
+    ]
+    columns = ["device", "label", "multiple", *_SCORED]
+    if not found:
+        return pd.DataFrame(columns=columns)
+    points = pd.DataFrame(found).groupby(["device", "is_default", "multiple"])
+    scores = points.agg(**_SCORED).reset_index()
+    labels = [f"{one}, {one + 1}" if one else "default" for one in scores["multiple"]]
+    return scores.assign(label=labels)[columns]

@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def record(digest: str, started_s: float = 10.0) -> str:
     """Record a validation; give its id."""
     settings = {"data_digest": digest, "split": "kernel"}
-    return record_run("validate", "linear", settings, [REPORT], started_s=started_s).id
+    return record_run("validate", "linear", settings, [REPORT], started_s=started_s)
 
 
 def test_runs_come_back_the_latest_first() -> None:

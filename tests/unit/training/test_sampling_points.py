@@ -7,9 +7,9 @@ import pytest
 from kernelcast.records.errors import InputError
 from kernelcast.records.observation import Observation, ObservationFlag
 from kernelcast.records.observed_times import RunTimes
-from kernelcast.training.sampling_points import score_sampling_points
 from kernelcast.training.settings import ALL_ROWS, RowFilter
 from kernelcast.training.table import read_observations
+from kernelcast.training.training import score_sampling_points
 from kernelcast.training_data.parquet import export_parquet
 from kernelcast.training_data.store import open_store
 from support.observations import make_observation
@@ -35,7 +35,7 @@ def test_scores_of_a_case_by_hand() -> None:
         observe(1, 0.2, [(0, 0.22), (1, 0.3), (1, 0.2), (2, None)]),
         observe(2, 0.4, [(0, 0.38), (1, 0.44), (5, 0.2)]),
     ]
-    found = [*score_sampling_points(rows).itertuples()]
+    found = [*score_sampling_points(rows, RowFilter()).itertuples()]
     assert [(one.label, one.multiple, one.rows) for one in found] == [
         ("1, 2", 1, 3), ("5, 6", 5, 1), ("default", 0, 2),
     ]  # fmt: skip
@@ -53,10 +53,10 @@ def test_only_launches_that_count_are_judged() -> None:
     """Short and small launches are left out, and what is read twice counts once."""
     short = observe(1, 0.09, [(0, 0.3)])
     good = observe(2, 0.2, [(0, 0.2)])
-    (found,) = score_sampling_points([short, good, good]).itertuples()
+    (found,) = score_sampling_points([short, good, good], RowFilter()).itertuples()
     assert (found.rows, found.mean) == (1, 0.0)
     assert score_sampling_points([good], RowFilter(least_work_groups=2000)).empty
-    assert score_sampling_points([]).empty
+    assert score_sampling_points([], ALL_ROWS).empty
 
 
 def test_reads_stores_and_parquet_alike(tmp_path: Path) -> None:
