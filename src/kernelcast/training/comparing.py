@@ -27,7 +27,6 @@ from kernelcast.training.training import choose_rows, label_rows, validate_model
 
 Report = Callable[[str, int, int], None]
 _ALIASES = {"learned": DEFAULT_MODEL}
-_FOLDS = 10
 # What launches are told apart by before they run: names of people's, and the columns they are of.
 _SIGNS = {
     "operations_per_byte": "counters.operations_per_byte",
@@ -43,14 +42,13 @@ _LIMITER = "_limiter_s"
 def compare_table(
     table: TrainingTable,
     methods: Sequence[str],
-    settings: ValidationSettings | None = None,
+    settings: ValidationSettings,
     *,
     resamples: int = RESAMPLES,
     explained: int = 3,
     report: Report = lambda _, __, ___: None,
 ) -> MethodComparison:
     """Compare methods on rows left out, and explain a learned one's errors on some kernels."""
-    settings = settings or ValidationSettings(split=Split.FAMILY, folds=_FOLDS)
     names = check_methods(methods, settings.split)
     settings = replace(settings, models=tuple(names.values()))
     validation = validate_models(table, settings, lambda done, total: report("fits", done, total))
@@ -64,7 +62,24 @@ def compare_table(
     )
     worst = tuple(_explain_worst(table, comparison, settings, explained, report))
     comparison = replace(comparison, explained=worst)
-    launches = describe_launches(choose_rows(table, settings.rows))
+    judged = choose_rows(table, settings.rows)
+    frame = judged.frame
+    signs = {name: judged.column(column) for name, column in _SIGNS.items()}
+    limiters = frame.filter(regex=f"{_LIMITER}$").dropna(how="all").idxmax(axis=1).astype(str)
+    limiters = limiters.str.removeprefix("analytic.").str.removesuffix(_LIMITER)
+    even = pd.Series(judged.column("sampled.even_flag"), index=frame.index)
+    classes = _cut(signs["operations_per_byte"], (1.0, 10.0), "operations per byte")
+    launches = pd.DataFrame({
+        "key": judged.keys, "device": judged.devices, "kernel": judged.kernels,
+        "family": label_rows(judged, Split.FAMILY), "measured_s": judged.seconds,
+        "noise": judged.noise,
+        "work": np.where(signs["indirect_access_share"] > 0, "addresses from memory", classes),
+        "size": _cut(judged.work_groups, (1e3, 1e4, 1e5), "work-groups"),
+        "evenness": even.map({1.0: "even", 0.0: "uneven"}).fillna("unknown").to_numpy(),
+        "limiter": limiters.reindex(frame.index).fillna("unknown").to_numpy(),
+        "work_groups": judged.work_groups,
+        **signs,
+    })  # fmt: skip
     rows = validation.rows.to_frame()
     answers = rows.pivot_table(index="key", columns="model", values="predicted_s")
     answers = answers.reindex(columns=[*names.values()]).set_axis(
@@ -125,7 +140,7 @@ def compare_methods(
     settings = ValidationSettings(
         split=Split(split),
         rows=RowFilter(shortest_s=shortest_s, least_work_groups=least_work_groups),
-        folds=_FOLDS,
+        folds=10,
         jobs=jobs,
     )
     found = compare_table(table, methods, settings, explained=0)
@@ -146,26 +161,6 @@ def check_methods(methods: Sequence[str], split: Split = Split.KERNEL) -> dict[s
             "different models or more"
         )
     return names
-
-
-def describe_launches(table: TrainingTable) -> pd.DataFrame:
-    frame = table.frame
-    signs = {name: table.column(column) for name, column in _SIGNS.items()}
-    limiters = frame.filter(regex=f"{_LIMITER}$").dropna(how="all").idxmax(axis=1).astype(str)
-    names = limiters.str.removeprefix("analytic.").str.removesuffix(_LIMITER)
-    even = pd.Series(table.column("sampled.even_flag"), index=frame.index)
-    classes = _cut(signs["operations_per_byte"], (1.0, 10.0), "operations per byte")
-    return pd.DataFrame({
-        "key": table.keys, "device": table.devices, "kernel": table.kernels,
-        "family": label_rows(table, Split.FAMILY), "measured_s": table.seconds,
-        "noise": table.noise,
-        "work": np.where(signs["indirect_access_share"] > 0, "addresses from memory", classes),
-        "size": _cut(table.work_groups, (1e3, 1e4, 1e5), "work-groups"),
-        "evenness": even.map({1.0: "even", 0.0: "uneven"}).fillna("unknown").to_numpy(),
-        "limiter": names.reindex(frame.index).fillna("unknown").to_numpy(),
-        "work_groups": table.work_groups,
-        **signs,
-    })  # fmt: skip
 
 
 def _cut(values: npt.NDArray[np.float64], limits: Sequence[float], what: str) -> Texts:

@@ -120,40 +120,37 @@ def calibrate_evidence(
         for name in list_evidence_names(one.launch.device.id, is_cpu=is_cpu):
             if not names or name in names:
                 by_name.setdefault(name, []).append(one)
-    found = (_calibrate(name, rows, find_machine) for name, rows in sorted(by_name.items()))
-    return [one for one in found if one is not None]
-
-
-def _calibrate(
-    name: str, observations: Sequence[Observation], find_machine: FindMachine
-) -> CalibratedEvidence | None:
-    launches = read_launches(observations, RowFilter())
-    kept = sorted(launches, key=lambda one: (one.launch.device.id, one.key))
-    if len(kept) < 30 or len({one.launch.kernel.label for one in kept}) < 10:
-        return None
-    revisions = [read_cpu_model(one) for one in kept]
-    rows = []
-    for one, revision in zip(kept, revisions, strict=True):
-        row = make_row(one, find_machine(one.launch.device.id))
-        row = replace(row, kernel=f"{row.device}/{row.kernel}")
-        if revision < max(revisions):
-            # Of rows with features of several revisions of the CPU model the newer ones count.
-            own = {name: x for name, x in row.values.items() if not name.startswith("analytic.")}
-            row = replace(row, plain={}, values=own)
-        rows.append(row)
-    known = sorted({one.device for one in rows})
-    is_shared = name not in {list_evidence_names(one, is_cpu=False)[0] for one in known}
-    # What one device alone has taught of its samples holds for no other.
-    learners = () if is_shared and len(known) < 2 else ANSWERING
-    # A device's own rows tell how far its analytic model is off, others' the corpus.
-    runtime = name.partition("/")[2] or ANY
-    plain = know_analytic(BUILT_IN, runtime).plain if is_shared else None
-    model = calibrate(rows, samplers=(kept[0].sampler,), learners=learners, plain=plain)
-    digest = hashlib.sha256("\n".join(one.key for one in kept).encode())
-    facts = {
-        **model.facts, "data_digest": digest.hexdigest(),
-        **{f"version.{key}": one for key, one in list_versions().items()},
-    }  # fmt: skip
-    if {*revisions} == {REVISION}:
-        facts[CPU_MODEL] = REVISION
-    return CalibratedEvidence(name=name, model=replace(model, facts=facts), devices=tuple(known))
+    found = []
+    for name, rows_of in sorted(by_name.items()):
+        launches = read_launches(rows_of, RowFilter())
+        kept = sorted(launches, key=lambda one: (one.launch.device.id, one.key))
+        if len(kept) < 30 or len({one.launch.kernel.label for one in kept}) < 10:
+            continue
+        revisions = [read_cpu_model(one) for one in kept]
+        rows = []
+        for one, revision in zip(kept, revisions, strict=True):
+            row = make_row(one, find_machine(one.launch.device.id))
+            row = replace(row, kernel=f"{row.device}/{row.kernel}")
+            if revision < max(revisions):
+                # Of rows with features of several revisions of the CPU model the newer ones count.
+                own = {x: row.values[x] for x in row.values if not x.startswith("analytic.")}
+                row = replace(row, plain={}, values=own)
+            rows.append(row)
+        known = sorted({one.device for one in rows})
+        is_shared = name not in {list_evidence_names(one, is_cpu=False)[0] for one in known}
+        # What one device alone has taught of its samples holds for no other.
+        learners = () if is_shared and len(known) < 2 else ANSWERING
+        # A device's own rows tell how far its analytic model is off, others' the corpus.
+        runtime = name.partition("/")[2] or ANY
+        plain = know_analytic(BUILT_IN, runtime).plain if is_shared else None
+        model = calibrate(rows, samplers=(kept[0].sampler,), learners=learners, plain=plain)
+        digest = hashlib.sha256("\n".join(one.key for one in kept).encode())
+        facts = {
+            **model.facts, "data_digest": digest.hexdigest(),
+            **{f"version.{key}": one for key, one in list_versions().items()},
+        }  # fmt: skip
+        if {*revisions} == {REVISION}:
+            facts[CPU_MODEL] = REVISION
+        calibrated = replace(model, facts=facts)
+        found.append(CalibratedEvidence(name=name, model=calibrated, devices=tuple(known)))
+    return found

@@ -20,7 +20,6 @@ from kernelcast.records.training_table import Texts, TrainingTable
 from kernelcast.training.registry import name_model
 from kernelcast.training.settings import (
     ALL_ROWS,
-    DEFAULT_MODEL,
     LEAST_GROUPS,
     POOLED_MODEL,
     RowFilter,
@@ -38,11 +37,10 @@ _WORKERS_TIMEOUT_S = 20.0
 
 def validate_models(
     table: TrainingTable,
-    settings: ValidationSettings | None = None,
+    settings: ValidationSettings,
     report: Report = lambda _, __: None,
 ) -> ValidationReport:
     """Hold groups out, one after the other, and predict each by models that have not seen it."""
-    settings = settings or ValidationSettings()
     names = settings.models or (POOLED_RIVALS if settings.split is Split.DEVICE else RIVALS)
     models = [make_model(name) for name in names]
     require_rows(table)
@@ -126,14 +124,14 @@ class TrainingOutcome:
 
 def train(
     table: TrainingTable,
-    name: str = DEFAULT_MODEL,
-    settings: TrainingSettings | None = None,
+    name: str,
+    settings: TrainingSettings,
     *,
     keep: Callable[[StoredModel], None] = lambda _: None,
     report: Report = lambda _, __: None,
 ) -> TrainingOutcome:
     """Train a model for each device of a table, or one for all of them."""
-    settings, model = settings or TrainingSettings(), make_model(name)
+    model = make_model(name)
     require_rows(table)
     outcome = TrainingOutcome()
     parts: list[tuple[str, TrainingTable, Split, Texts]] = []
@@ -193,7 +191,7 @@ def train(
     return outcome
 
 
-def count_models(table: TrainingTable, name: str = DEFAULT_MODEL) -> int:
+def count_models(table: TrainingTable, name: str) -> int:
     """Return how many models `train` would make of a table at most: one per device, or one."""
     return 1 if make_model(name).is_pooled else len(list_names(table.devices))
 
@@ -263,14 +261,16 @@ def score_sampling_points(observations: Iterable[Observation], rows: RowFilter) 
     Returns
     -------
     DataFrame
-        A row per device and choice, the default samples last. ``label``: the two points in multiples of the
-        work-groups that a device runs at once (``"1, 2"`` to ``"5, 6"``), or ``"default"`` for the
-        samples that an estimate takes unless told otherwise; ``multiple``: the first point's, 0
-        for the default; ``rows``: predictions, which are launches times the sets of windows that
-        each was sampled with; ``mean``, ``median``, ``p90``: of the errors; ``cost``: median of
-        the samples' device time over the whole launch's.
+        A row per ``device`` and choice, the default samples last. ``label``: the two points in
+        multiples of the work-groups that a device runs at once (``"1, 2"`` to ``"5, 6"``), or
+        ``"default"`` for the samples that an estimate takes unless told otherwise; ``multiple``:
+        the first point's, 0 for the default; ``rows``: predictions, which are launches times the
+        sets of windows that each was sampled with; ``mean``, ``median``, ``p90``: of the errors;
+        ``cost``: median of the samples' device time over the whole launch's.
     """
-    by_key = {one.key: one for one in observations}
+    by_key: dict[str, Observation] = {}
+    for one in observations:
+        by_key.setdefault(one.key, one)
     found = [
         {
             "device": one.launch.device.id,
