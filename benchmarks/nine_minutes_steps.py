@@ -51,8 +51,8 @@ from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.machine_state import read_processor_times, read_state_since
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.plan import box_near, position_of, spread_positions
 from kernelcast.sampling.session import DeviceSession, open_session
-from kernelcast.sampling.windows import box_near, position_of, spread_positions
 from kernelcast.training_data.applications import find_kernels, load_input_maker
 
 # Streams, stencils, products, borders, uneven work, data-dependent work: what matters first.

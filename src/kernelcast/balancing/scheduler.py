@@ -43,7 +43,7 @@ from kernelcast.balancing.work import (
 from kernelcast.records.balance import Activity, Bar, SlabSpace, Span
 from kernelcast.records.errors import DeviceError, InputError, KernelcastError
 from kernelcast.records.estimates import Interval
-from kernelcast.sampling.windows import GOLDEN
+from kernelcast.sampling.plan import GOLDEN
 
 # The share of a device's time for its work that samples take at most.
 _MOST_SAMPLED = 0.1

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial, reduce
 from importlib.metadata import version
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from kernelcast.launches.data_folder import data_folder
@@ -77,7 +78,6 @@ _IDENTITY = ("id", "name", "kind", "platform", "driver")
 
 
 def merge_machines(known: MachineDescription, added: MachineDescription) -> MachineDescription:
-    """Add what a second description says to a first."""
     # The names under which a microbenchmark would list what is there now as missing.
     obtained = {*added.costs, *(curve.name for curve in added.curves)}
     for instruction in added.instructions:
@@ -171,16 +171,8 @@ class _Kept:
                 "name another folder by KERNELCAST_DATA"
             ) from error
 
-    def expect(self, waiting: Sequence[str]) -> float | None:
-        """Expect as long as last time; for those that never ran, as long as the others."""
-        if not self.durations_s:
-            return None
-        usual_s = sum(self.durations_s.values()) / len(self.durations_s)
-        return sum(self.durations_s.get(name, usual_s) for name in waiting)
-
 
 def run_benchmark(task: tuple[str, str, Effort], report: Callable[[str], None]) -> BenchmarkResult:
-    """Run a microbenchmark by its name on a device by its id."""
     name, device_id, effort = task
     report("opening the device")
     session = open_session(*choose_device(device_id, find_devices()))
@@ -198,8 +190,6 @@ _TIMEOUTS_S = {Effort.QUICK: 120.0, Effort.NORMAL: 300.0, Effort.FULL: 900.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationSettings:
-    """How a calibration is made."""
-
     effort: Effort = Effort.NORMAL
     only: tuple[str, ...] = ()
     is_fresh: bool = False
@@ -214,14 +204,11 @@ class CalibrationSettings:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Microbenchmarks to run, in the suite's order."""
         return tuple(name for name in SUITE if not self.only or name in self.only)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Outcome of a calibration."""
-
     machine: MachineDescription
     path: Path
     durations_s: Mapping[str, float]
@@ -232,7 +219,6 @@ class Calibration:
 
 
 def list_benchmarks() -> dict[str, str]:
-    """Return each microbenchmark's title by its name, in the order in which they run."""
     return {name: title for name, (title, _) in SUITE.items()}
 
 
@@ -263,9 +249,12 @@ def calibrate_device(
     resumed = tuple(name for name in settings.names if name in kept.parts)
     durations_s: dict[str, float] = {}
     for done, name in enumerate(waiting):
+        # As long as last time is expected; for those that never ran, as long as the others.
+        usual_s = mean(kept.durations_s.values()) if kept.durations_s else None
+        remaining_s = usual_s and sum(kept.durations_s.get(one, usual_s) for one in waiting[done:])
         progress = Progress(
             device_id=device.id, done=len(resumed) + done, total=len(settings.names),
-            title=SUITE[name][0], remaining_s=kept.expect(waiting[done:]),
+            title=SUITE[name][0], remaining_s=remaining_s,
         )  # fmt: skip
         report(progress)
         begin_s = time.monotonic()
@@ -296,7 +285,6 @@ def _measure(
     device: DeviceDescription, name: str, effort: Effort, progress: Progress,
     report: Callable[[Progress], None],
 ) -> MachineDescription:  # fmt: skip
-    """Run one microbenchmark; say what it found, or why it found nothing."""
     try:
         result = run_isolated(
             _BENCHMARK,

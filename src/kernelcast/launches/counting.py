@@ -19,7 +19,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import CounterSample, RecordedAddresses, SoftwareCounters
 from kernelcast.sampling.counting import CountingLaunch, make_sample, read_log
-from kernelcast.sampling.windows import box_near
+from kernelcast.sampling.plan import box_near
 from kernelcast.workers import COUNTING
 
 Chosen = TypeVar("Chosen")

@@ -27,8 +27,8 @@ from kernelcast.records.errors import InputError, NDRangeError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
+from kernelcast.sampling.compiler_facts import check_launch, choose_local_size
 from kernelcast.sampling.launch import OpenCLLaunch
-from kernelcast.sampling.launch_limits import check_launch, choose_local_size
 from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_count, infer_access

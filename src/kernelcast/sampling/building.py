@@ -10,9 +10,9 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -29,10 +29,6 @@ ARGUMENT_INFO_OPTION = "-cl-kernel-arg-info"
 _FORMAT = "kernelcast program 1"
 _KEEP_THEMSELVES = frozenset({"Portable Computing Language", "rusticl", "NVIDIA CUDA", "CUDA"})
 _LOG_LINES = 40
-_SPACES = ("GLOBAL", "CONSTANT", "LOCAL", "PRIVATE")
-_UNKNOWN = Parameter(
-    index=0, name="?", type_name="?", address_space="?", is_const=False, is_known=False
-)
 
 
 def build_program(
@@ -81,7 +77,6 @@ class BuiltKernel:
 def take_kernel(
     program: cl.Program, kernel: Kernel, *, parameters: tuple[Parameter, ...] | None = None
 ) -> BuiltKernel:
-    """Take a kernel out of a program, with its signature where that is not known."""
     compiled = get_kernel(program, kernel)
     return BuiltKernel(
         program=program,
@@ -109,13 +104,15 @@ def get_kernel(program: cl.Program, kernel: Kernel) -> cl.Kernel:
 def read_parameters(kernel: cl.Kernel) -> tuple[Parameter, ...]:
     if isinstance(kernel, OtherDriver):
         return tuple(cast("Any", kernel).parameters)
-    info, spaces = cl.kernel_arg_info, cl.kernel_arg_address_qualifier
+    info, qualifiers = cl.kernel_arg_info, cl.kernel_arg_address_qualifier
+    spaces = ("global", "constant", "local", "private")
+    names = {getattr(qualifiers, name.upper()): name for name in spaces}
     found = []
     for index in range(kernel.num_args):
         try:
             # pyopencl types every answer as object
             ask: Any = partial(kernel.get_arg_info, index)
-            space = ask(info.ADDRESS_QUALIFIER)
+            space = names[ask(info.ADDRESS_QUALIFIER)]
             is_const = bool(ask(info.TYPE_QUALIFIER) & cl.kernel_arg_type_qualifier.CONST)
             is_read = ask(info.ACCESS_QUALIFIER) == cl.kernel_arg_access_qualifier.READ_ONLY
             found.append(
@@ -123,14 +120,15 @@ def read_parameters(kernel: cl.Kernel) -> tuple[Parameter, ...]:
                     index=index,
                     name=str(ask(info.NAME)),
                     type_name=str(ask(info.TYPE_NAME)),
-                    address_space=next(
-                        one.lower() for one in _SPACES if getattr(spaces, one) == space
-                    ),
-                    is_const=is_const or is_read or space == spaces.CONSTANT,
+                    address_space=space,
+                    is_const=is_const or is_read or space == "constant",
                 )
             )
         except cl.Error:  # optional in the standard for some kinds of program
-            found.append(replace(_UNKNOWN, index=index))
+            found.append(Parameter(
+                index=index, name="?", type_name="?", address_space="?", is_const=False,
+                is_known=False,
+            ))  # fmt: skip
     return tuple(found)
 
 
@@ -173,8 +171,22 @@ def find_program(
         ids = (platform.name, platform.version, device.name, device.version, device.extensions)
         text = repr((_FORMAT, *ids, device.driver_version, source, options))
         path = folder / f"{hashlib.sha256(text.encode()).hexdigest()}.program"
-        if found := _load(path, context, device, options):
-            return found
+        # None is taken that is not whole, or that the driver refuses.
+        with suppress(OSError, ValueError, KeyError, TypeError, cl.Error):
+            line, _, binary = path.read_bytes().partition(b"\n")
+            held: dict[str, Any] = json.loads(line)
+            if held["digest"] == hashlib.sha256(binary).hexdigest():
+                program = cl.Program(context, [device], [binary])
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # the log of a build with nothing to compile
+                    program.build(options=list(options), devices=[device])
+                path.touch()
+                signatures = {
+                    name: tuple(Parameter(**one) for one in parameters)
+                    for name, parameters in held["signatures"].items()
+                }
+                build_s = float(held["build_s"])
+                return BuiltProgram(program=program, build_s=build_s, signatures=signatures)
     started_s = time.perf_counter()
     program = build_program(context, device, source, options)
     build_s = time.perf_counter() - started_s
@@ -192,27 +204,3 @@ def find_program(
         with suppress(OSError):  # it is not kept then
             keep_among(path, json.dumps(head).encode() + b"\n" + binary, most=512)
     return BuiltProgram(program=program, build_s=build_s)
-
-
-def _load(
-    path: Path, context: cl.Context, device: cl.Device, options: Sequence[str]
-) -> BuiltProgram | None:
-    """Read a stored program; None where there is none that is whole and that the driver takes."""
-    try:
-        head, _, binary = path.read_bytes().partition(b"\n")
-        held: dict[str, Any] = json.loads(head)
-        if held["digest"] != hashlib.sha256(binary).hexdigest():
-            return None
-        program = cl.Program(context, [device], [binary])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the log of a build that has nothing to compile
-            program.build(options=list(options), devices=[device])
-        path.touch()
-        signatures = {
-            name: tuple(Parameter(**one) for one in parameters)
-            for name, parameters in held["signatures"].items()
-        }
-        build_s = float(held["build_s"])
-        return BuiltProgram(program=program, build_s=build_s, signatures=signatures)
-    except (OSError, ValueError, KeyError, TypeError, cl.Error):
-        return None

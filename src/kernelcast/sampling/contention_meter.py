@@ -46,7 +46,6 @@ ThreadsWaiting: TypeAlias = Mapping[str, Waiting]
 
 
 def read_waiting() -> ThreadsWaiting:
-    """Read what the threads of this process have worked and waited so far."""
     found = {}
     for thread in list_threads(os.getpid()):
         with suppress(OSError):  # it has just ended
@@ -82,7 +81,6 @@ class ContentionMeter:
         self._others, self._counted_until_s = 0, 0.0
 
     def note(self, device: DeviceDescription) -> None:
-        """Remember a device whose launches may be asked for or observed."""
         if device.id not in self._devices:
             self._devices[device.id] = device
             self._waiting = self._waiting or read_waiting()
@@ -146,7 +144,6 @@ def count_others() -> int:
 
 
 def runs_besides(threads: Iterable[int | None]) -> bool:
-    """Tell whether a thread of this process other than these runs or wants to."""
     left_out = {f"{os.getpid()}/task/{number}" for number in threads}
     return any(_is_running(one) for one in list_threads(os.getpid()) if one not in left_out)
 

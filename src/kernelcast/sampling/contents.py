@@ -41,7 +41,6 @@ def shape_of(argument: BufferArgument) -> tuple[int, ...]:
 
 
 def make_array(argument: BufferArgument, *, seed: int) -> Array:
-    """Make the initial content of a buffer, on the host; the same for the same seed."""
     dtype = argument.element.dtype
     if argument.init is Init.FILE:
         return _load(argument)
@@ -57,8 +56,6 @@ Recipe = tuple[BufferArgument, int]
 
 
 class FillOrder(NamedTuple):
-    """A buffer to be filled, or the part of it that is not filled yet."""
-
     recipe: Recipe
     array: Array
     """Contiguous, of the recipe's type; its part from the start on that is the recipe's counts."""
@@ -68,7 +65,6 @@ class FillOrder(NamedTuple):
 
 
 def fill_ranges(orders: Sequence[FillOrder]) -> None:
-    """Fill buffers, on all of the host's processors where there is more than a little to fill."""
     places: list[tuple[FillOrder, int, int]] = []
     for one in orders:
         argument, _ = one.recipe

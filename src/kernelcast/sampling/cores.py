@@ -63,7 +63,6 @@ TURNS = CoreTurns()
 
 
 def take_turns_by(descriptor: str) -> None:
-    """Have this process take turns by a file that it has inherited."""
     TURNS.use(int(descriptor))
 
 

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = npt.NDArray[Any]
 DRIVER_VARIABLE: Final = "KERNELCAST_CUDA_DRIVER"
-_DRIVER: Final = "cuda.bindings.driver"
 _DIALECT: Final = Dialect(
     extensions=frozenset({
         "cl_khr_byte_addressable_store", "cl_khr_fp16", "cl_khr_fp64",
@@ -82,7 +81,7 @@ class CudaMemoryError(DeviceLimitError, cl.MemoryError, CudaError):
 def load_driver() -> ModuleType | None:
     """Load and start the driver; None where there is none, or no package that speaks to it."""
     try:
-        driver = importlib.import_module(os.environ.get(DRIVER_VARIABLE) or _DRIVER)
+        driver = importlib.import_module(os.environ.get(DRIVER_VARIABLE) or "cuda.bindings.driver")
         (status,) = driver.cuInit(0)
     except (ImportError, RuntimeError, OSError):  # no package, no library
         return None
@@ -99,8 +98,6 @@ def _call(function: str, *arguments: object) -> Any:  # noqa: ANN401 - each func
 
 
 class CudaObject(OtherDriver):
-    """Base of what stands for objects of pyopencl's."""
-
     @staticmethod
     def find(name: str) -> Any:  # noqa: ANN401 - a class or a function
         return globals()[name]
@@ -312,8 +309,6 @@ def adapt_ptx(ptx: str, kernels: Sequence["CompiledKernel"]) -> str:
 
 
 class Program(CudaObject):
-    """A module with the members of a `pyopencl.Program`, made of a source."""
-
     def __init__(self, context: Context, source: str) -> None:
         self.context, self._source = context, source
         self._told: tuple[int, ...] = ()
@@ -386,8 +381,6 @@ class Program(CudaObject):
 
 
 class Kernel(CudaObject):
-    """A function of a module with the members of a `pyopencl.Kernel`."""
-
     def __init__(self, program: Program, name: str) -> None:
         self.program, self.name = program, name
         compiled = program.kernels[name]
@@ -405,8 +398,7 @@ class Kernel(CudaObject):
         self._values[index] = value
 
     def set_args(self, *values: object) -> None:
-        for index, value in enumerate(values):
-            self.set_arg(index, value)
+        self._values[: len(values)] = values
 
     @property
     def local_argument_bytes(self) -> int:

@@ -58,8 +58,6 @@ def set_trial(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceTrial:
-    """What launches of a trivial kernel tell of a device."""
-
     event_s: float
     host_s: float
     agrees: bool

@@ -67,20 +67,18 @@ def choose_device(
     wanted: str, devices: Iterable[tuple[DeviceDescription, cl.Device]]
 ) -> tuple[DeviceDescription, cl.Device]:
     by_id = {description.id: (description, handle) for description, handle in devices}
-    chosen = match_device_id(wanted, by_id)
-    return by_id[chosen]
+    return by_id[match_device_id(wanted, by_id)]
 
 
 def describe_device(device: cl.Device, *, taken: Iterable[str] = ()) -> DeviceDescription:
     """Ask the driver about one device; an equal one's id gets ``-2``, ``-3`` and so on."""
     extensions = frozenset(device.extensions.split())
-    non_uniform = _query(device, "non_uniform_work_group_support", default=False)
     part = _name_part(device)
     # Make ``platform-device-digest``, of a sub-device with its part before the digest.
     taken = frozenset(taken)
     digest = hashlib.sha256(_identity(device).encode()).hexdigest()[:4]
     words = [_slug(device.platform.name, words=1), _slug(_name_fully(device), words=3),
-             _name_part(device).replace(" ", ""), digest]  # fmt: skip
+             part.replace(" ", ""), digest]  # fmt: skip
     base = "-".join(word for word in words if word)
     candidates = [base, *(f"{base}-{number}" for number in range(2, len(taken) + 3))]
     return DeviceDescription(
@@ -98,7 +96,9 @@ def describe_device(device: cl.Device, *, taken: Iterable[str] = ()) -> DeviceDe
         max_work_group_size=device.max_work_group_size,
         max_work_item_sizes=tuple(device.max_work_item_sizes),
         extensions=tuple(sorted(extensions & NOTABLE_EXTENSIONS)),
-        has_non_uniform_work_groups=bool(non_uniform),
+        has_non_uniform_work_groups=bool(
+            _query(device, "non_uniform_work_group_support", default=False)
+        ),
         has_fp64="cl_khr_fp64" in extensions or bool(device.double_fp_config),
         dialect=read_dialect(device),
     )
@@ -127,7 +127,6 @@ def _identity(device: cl.Device) -> str:
 
 
 def list_ancestors(device: cl.Device) -> list[cl.Device]:
-    """List a sub-device with the devices that it is a part of, or a device alone."""
     found = [device]
     while (parent := _query(found[-1], "parent_device", default=None)) is not None:
         found.append(cast("cl.Device", parent))

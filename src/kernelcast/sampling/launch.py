@@ -29,13 +29,10 @@ from kernelcast.sampling.building import BuiltKernel, get_kernel
 from kernelcast.sampling.compiler_facts import read_compiler_statistics
 from kernelcast.sampling.contention_meter import METER
 from kernelcast.sampling.device_check import SETTLING, TRIAL_LOCAL_SIZE
-from kernelcast.sampling.launch_limits import check_launch
 from kernelcast.sampling.opencl import OtherDriver, cl, enqueue_native
 from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude, tell_launch
 from kernelcast.sampling.scratch import KernelArgument, Reach, ScratchArguments, WrittenArguments
 from kernelcast.sampling.session import DeviceSession
-
-_BARRIER = re.compile(r"\bbarrier\s*\(")
 
 
 def find_saturation(
@@ -123,7 +120,7 @@ def compute_for_kernel(
         sub_group_size=None
         if capability
         else told.get("wavefront_size") or compiled.get_work_group_info(preferred, device),
-        uses_barriers=bool(_BARRIER.search(kernel.source)),
+        uses_barriers=bool(re.search(r"\bbarrier\s*\(", kernel.source)),
         registers_per_work_item=told.get("registers_per_work_item"),
         scalar_registers_per_sub_group=told.get("scalar_registers_per_sub_group"),
     )
@@ -157,7 +154,6 @@ class OpenCLLaunch:
         self.kernel_digest, self.device, self.ndrange = kernel.digest, session.description, ndrange
         self._has_run = self._has_run_whole = False
         self._whole = session.whole_kernel(kernel).kernel
-        check_launch(session, self._whole, kernel, ndrange)
         with explained_errors(kernel, session.description):
             self._window = session.window_kernel(kernel, ndrange)
             # A device's own memory is left to the program afterwards.
@@ -200,7 +196,7 @@ class OpenCLLaunch:
         return self._session.trial.launch_overhead_s
 
     def warm_up(self, box: GroupBox) -> None:
-        """Run a box untimed, once per compiled kernel and local size on this device."""
+        # Once per compiled kernel and local size on this device.
         if self.ndrange.known_local_size in self._window.warmed:
             return
         begin_s = time.perf_counter()
@@ -213,7 +209,6 @@ class OpenCLLaunch:
         self._window.warmed.add(self.ndrange.known_local_size)
 
     def settle(self, *, keeps_contents: bool = False) -> None:
-        """Give the copies their true content, keep the device busy until it runs as usual."""
         if self._has_run_whole or (self._has_run and not keeps_contents):
             self._refresh()
         self._session.settle()
@@ -232,7 +227,6 @@ class OpenCLLaunch:
         self._has_run = True
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
-        """Run boxes one after the other; give the seconds that each one's work takes."""
         self._prepare(boxes)
         start = partial(enqueue_window, self._session.queue, self._window, self.ndrange)
         with self.watching(), explained_errors(self._kernel, self.device):
@@ -242,7 +236,6 @@ class OpenCLLaunch:
         return durations
 
     def measure_contention(self) -> Contention | None:
-        """Find out what other programs leave to the device; None where nothing is seen of any."""
         METER.note(self.device)
         return METER.measure(self.device.id)
 
@@ -287,7 +280,6 @@ def enqueue_window(
 
 @contextmanager
 def explained_errors(kernel: Kernel, device: DeviceDescription) -> Iterator[None]:
-    """Turn a driver's error while running into one that names kernel and device."""
     try:
         yield
     except cl.MemoryError as error:

@@ -19,9 +19,7 @@ _COMPILERS = ("cc", "gcc", "clang")
 @dataclass(frozen=True, slots=True)
 class LoopToRun:
     program: str
-    """In C, with names for its constants."""
     constants: Mapping[str, int]
-    """Values of its constants; the compiler knows them."""
     array_bytes: int = 0
     compiler: str = ""
     """A C compiler; when empty, ``$CC`` or the first that there is."""

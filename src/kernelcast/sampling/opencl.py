@@ -4,6 +4,8 @@
 of another driver too (`kernelcast.sampling.cuda`), by the object that they are given first.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -75,21 +77,22 @@ if not TYPE_CHECKING:
     vars(cl).update({name: _share(name) for name in _SHARED_FUNCTIONS})
 
 
-def map_memory(
+@contextmanager
+def mapped_memory(
     queue: cl.CommandQueue,
     memory: cl.Buffer,
     size_bytes: int,
     flags: cl.map_flags,
     *,
     first_byte: int = 0,
-) -> npt.NDArray[np.uint8]:
+) -> Iterator[npt.NDArray[np.uint8]]:
+    """Map a part of a buffer for the length of the block."""
+    mapped: npt.NDArray[np.uint8]
     mapped, _ = cl.enqueue_map_buffer(
         queue, memory, flags, first_byte, (size_bytes,), np.dtype(np.uint8)
     )
-    found: npt.NDArray[np.uint8] = mapped
-    return found
-
-
-def unmap_memory(queue: cl.CommandQueue, mapped: npt.NDArray[np.uint8]) -> None:
-    mapped.base.release(queue)  # type: ignore[union-attr]  # its base is a MemoryMap
-    queue.finish()
+    try:
+        yield mapped
+    finally:
+        mapped.base.release(queue)  # type: ignore[union-attr]  # its base is a MemoryMap
+        queue.finish()

@@ -34,11 +34,11 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.building import BuiltKernel, build_program, read_kernel_source, take_kernel
+from kernelcast.sampling.compiler_facts import check_launch, check_memory, choose_local_size
 from kernelcast.sampling.contents import Recipe, make_array, shape_of
 from kernelcast.sampling.discovery import choose_device, describe_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch, enqueue, enqueue_window, explained_errors
-from kernelcast.sampling.launch_limits import check_launch, check_memory, choose_local_size
-from kernelcast.sampling.opencl import OtherDriver, cl, map_memory, unmap_memory
+from kernelcast.sampling.opencl import OtherDriver, cl, mapped_memory
 from kernelcast.sampling.scratch import SMALL_BYTES, KernelArgument, Reach, WrittenArguments
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_arguments, infer_access
@@ -344,7 +344,8 @@ class PartialLaunch:
         with explained_errors(self.kernel, self._session.description):
             if own is not None and (own.ctypes.data, own.nbytes) == (into.ctypes.data, into.nbytes):
                 # Nothing to copy; mapping is how OpenCL has the host see what was written.
-                unmap_memory(queue, map_memory(queue, held, into.size, cl.map_flags.READ))
+                with mapped_memory(queue, held, into.size, cl.map_flags.READ):
+                    pass
             elif len(spans) <= 64:
                 for start, stop in spans:
                     cl.enqueue_copy(
@@ -355,10 +356,10 @@ class PartialLaunch:
                 # Many small copies take longer than one of all that lies between them; where the
                 # host sees the device's memory, mapping copies nothing.
                 first, size = spans[0][0], max(stop for _, stop in spans) - spans[0][0]
-                mapped = map_memory(queue, held, size, cl.map_flags.READ, first_byte=first)
-                for start, stop in spans:
-                    into[start:stop] = mapped[start - first : stop - first]
-                unmap_memory(queue, mapped)
+                flags = cl.map_flags.READ
+                with mapped_memory(queue, held, size, flags, first_byte=first) as mapped:
+                    for start, stop in spans:
+                        into[start:stop] = mapped[start - first : stop - first]
 
     def release(self) -> None:
         self._session.queue.finish()

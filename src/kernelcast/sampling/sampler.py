@@ -29,9 +29,9 @@ from kernelcast.records.contention import Contention
 from kernelcast.records.device import DeviceDescription, SaturationPoint
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch, clock_of
-from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.windows import (
+from kernelcast.sampling.plan import (
     GOLDEN,
+    SamplingPlan,
     box_near,
     cut_slab,
     find_free_box,
@@ -349,7 +349,6 @@ class Sampler:
     def _run_at(
         self, positions: Sequence[int], size: int, *, is_pilot: bool = False
     ) -> list[TimedLaunch]:
-        """Time a launch at each place that is free; give them."""
         free = [box for one in positions if (box := self._reserve(one, size)) is not None]
         found = []
         for box, seconds in zip(free, self._launch.time_boxes(free), strict=True):

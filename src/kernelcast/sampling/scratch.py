@@ -341,7 +341,6 @@ class ScratchArguments(WrittenArguments):
         self.prepare_whole(unknown | {key for key, size in sizes.items() if size <= SMALL_BYTES})
 
     def refresh(self) -> None:
-        """Give the copies that the kernel may read the originals' content again."""
         self._copy_images()
         super().refresh()
 

@@ -62,7 +62,6 @@ class LaunchTimer:
 
     queue: cl.CommandQueue
     uses_event_timer: bool
-    """Whether profiling events are believed; else the host's clock is read around each launch."""
     cores: int | None = None
     """Processors of the host that share a launch's work; None: processor time tells nothing."""
     workers: tuple[int, ...] = ()
@@ -225,7 +224,6 @@ class DeviceSession:
 
     @cached_property
     def trial(self) -> DeviceTrial:
-        """What launches of a trivial kernel tell; run at the first call."""
         return recall_trial(
             self.description, self._folder,
             lambda: try_device(self.description, self.queue, self.program(TRIAL_SOURCE, ())),

@@ -30,8 +30,8 @@ from kernelcast.sampling import read_source
 from kernelcast.sampling.building import build_program
 from kernelcast.sampling.launch import OpenCLLaunch, enqueue, explained_errors
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.plan import box_near
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.sampling.windows import box_near
 
 _HAS_CYCLE_COUNTER = ("Portable Computing Language", "Intel(R) OpenCL")
 _X86 = ("x86_64", "AMD64")
@@ -117,12 +117,9 @@ def check_clock(session: DeviceSession, clock: KernelClock) -> KernelClock:
 
 
 Marked: TypeAlias = tuple[KernelClock, cl.Kernel]
-"""A clock, and the kernel that reads it, built."""
 
 
 class TracingLaunch(OpenCLLaunch):
-    """A launch that can also be traced; buffers stay as they are, as with any launch."""
-
     def run_trace(
         self,
         traced: Kernel | str,

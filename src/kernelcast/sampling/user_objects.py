@@ -29,7 +29,7 @@ from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import EventTimesError, InputError, SignatureError
 from kernelcast.records.kernel import Kernel
 from kernelcast.sampling.discovery import describe_device, read_dialect
-from kernelcast.sampling.opencl import cl, map_memory, unmap_memory
+from kernelcast.sampling.opencl import cl, mapped_memory
 from kernelcast.sampling.scratch import KernelArgument, can_be_copied
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.sampling.signature import is_image
@@ -169,48 +169,48 @@ def read_event_times(given: object, device_id: str, queue: object = None) -> flo
         raise InputError(
             f"measured time: {what} given; give a number of seconds, or the launch's pyopencl.Event"
         )
-    times = [_read_times(one, device_id, queue) for one in events]
-    return (max(end for _, end in times) - min(start for start, _ in times)) * 1e-9
-
-
-def _read_times(event: cl.Event, device_id: str, queue: object) -> tuple[int, int]:
-    """Give when a launch has started and ended, in nanoseconds of its device's timer."""
-    if event.command_type not in {cl.command_type.NDRANGE_KERNEL, cl.command_type.TASK}:
-        msg = "event: of a copy or another command than a kernel's launch; give the launch's event"
-        raise InputError(msg)
-    try:
-        own = event.command_queue
-    except cl.Error as error:  # Intel's runtime does not keep it
-        msg = "event: its queue is gone; keep the pyopencl.CommandQueue as long as its events"
-        raise InputError(msg) from error
-    where = name_device(own)
-    if where != device_id:
-        msg = f"event: of a launch on {where}, not on {device_id}; give the launch's own event"
-        raise InputError(msg)
-    if isinstance(queue, cl.CommandQueue) and own.context != queue.context:
-        msg = "event: of another context than the launch's queue; give the launch's own event"
-        raise InputError(msg)
-    try:
-        event.wait()
-    except cl.Error as error:
-        msg = f"event: the launch has failed, so it took no time to learn from ({error})"
-        raise InputError(msg) from error
-    if not own.properties & cl.command_queue_properties.PROFILING_ENABLE:
-        raise InputError(
-            "event: its queue keeps no times; make the queue with "
-            "pyopencl.command_queue_properties.PROFILING_ENABLE, or give seconds"
-        )
-    if not session_of(own).uses_event_timer:
-        raise EventTimesError(
-            f"event: those of {device_id} tell wrong times, as the column timer of `kernelcast "
-            "devices` says; finish the queue before and after the launch, and give the seconds "
-            "between by the host's clock"
-        )
-    try:
-        return event.profile.start, event.profile.end
-    except cl.Error as error:
-        msg = f"event: the driver does not tell its times ({error}); give seconds"
-        raise InputError(msg) from error
+    starts, ends = [], []
+    for event in events:
+        if event.command_type not in {cl.command_type.NDRANGE_KERNEL, cl.command_type.TASK}:
+            raise InputError(
+                "event: of a copy or another command than a kernel's launch; give the launch's "
+                "event"
+            )
+        try:
+            own = event.command_queue
+        except cl.Error as error:  # Intel's runtime does not keep it
+            msg = "event: its queue is gone; keep the pyopencl.CommandQueue as long as its events"
+            raise InputError(msg) from error
+        where = name_device(own)
+        if where != device_id:
+            msg = f"event: of a launch on {where}, not on {device_id}; give the launch's own event"
+            raise InputError(msg)
+        if isinstance(queue, cl.CommandQueue) and own.context != queue.context:
+            msg = "event: of another context than the launch's queue; give the launch's own event"
+            raise InputError(msg)
+        try:
+            event.wait()
+        except cl.Error as error:
+            msg = f"event: the launch has failed, so it took no time to learn from ({error})"
+            raise InputError(msg) from error
+        if not own.properties & cl.command_queue_properties.PROFILING_ENABLE:
+            raise InputError(
+                "event: its queue keeps no times; make the queue with "
+                "pyopencl.command_queue_properties.PROFILING_ENABLE, or give seconds"
+            )
+        if not session_of(own).uses_event_timer:
+            raise EventTimesError(
+                f"event: those of {device_id} tell wrong times, as the column timer of `kernelcast "
+                "devices` says; finish the queue before and after the launch, and give the seconds "
+                "between by the host's clock"
+            )
+        try:
+            starts.append(event.profile.start)
+            ends.append(event.profile.end)
+        except cl.Error as error:
+            msg = f"event: the driver does not tell its times ({error}); give seconds"
+            raise InputError(msg) from error
+    return (max(ends) - min(starts)) * 1e-9
 
 
 _BYTE = ElementType("uint8")
@@ -316,10 +316,9 @@ def find_overlaps(
             first = 0 if parent is None else cast("int", value.get_info(cl.mem_info.OFFSET))
             spans[place] = (parent or value).int_ptr, first, first + value.size
         except cl.LogicError:  # Intel's runtime (2026.22), of a parent that was released
-            with session.lock:
-                mapped = map_memory(session.queue, value, 1, cl.map_flags.READ)
+            flags = cl.map_flags.READ
+            with session.lock, mapped_memory(session.queue, value, 1, flags) as mapped:
                 start = mapped.ctypes.data
-                unmap_memory(session.queue, mapped)
             spans[place] = _FORGOTTEN, start, start + value.size
     overlaps = {}
     for place, (memory, first, end) in spans.items():
@@ -502,11 +501,9 @@ def digest_buffer(session: DeviceSession, buffer: cl.Buffer) -> str:
     for start in starts:
         length = min(most, size - start)
         if is_mapped:
-            mapped = map_memory(session.queue, buffer, length, cl.map_flags.READ, first_byte=start)
-            try:
+            flags = cl.map_flags.READ
+            with mapped_memory(session.queue, buffer, length, flags, first_byte=start) as mapped:
                 found.update(mapped.data)
-            finally:
-                unmap_memory(session.queue, mapped)
         else:
             cl.enqueue_copy(session.queue, copy[:length], buffer, src_offset=start)
             found.update(copy[:length].data)

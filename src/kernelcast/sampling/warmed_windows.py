@@ -19,9 +19,8 @@ import numpy as np
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch, find_intercepts
-from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.plan import SamplingPlan, find_free_box, position_of, spread_positions
 from kernelcast.sampling.sampler import PreparedLaunch, Sampler, is_even, note_time, rates_of
-from kernelcast.sampling.windows import find_free_box, position_of, spread_positions
 
 MULTIPLES = (2, 4)
 """Of the unit: lengths of the two launches of a pair."""

@@ -19,7 +19,7 @@ from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import DeviceLimitError, KernelcastError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.launch_limits import check_memory, check_sizes
+from kernelcast.sampling.compiler_facts import check_memory, check_sizes
 from kernelcast.tuning.cpu_cost import cost_launch
 from kernelcast.tuning.report import TunedConfiguration
 from kernelcast.tuning.space import SearchSpace

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from kernelcast.models.linear import fit_linear
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import PILOT_WINDOW
-from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.plan import SamplingPlan, position_of
 from kernelcast.sampling.sampler import Sampler, is_even
-from kernelcast.sampling.windows import position_of
 from support import strategies
 from support.fakes import Coordinates, Cost, Disturbance, SyntheticLaunch, sample
 

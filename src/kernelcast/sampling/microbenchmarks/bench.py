@@ -23,12 +23,14 @@ from kernelcast.records.errors import KernelcastError, MeasurementError
 from kernelcast.records.machine import CacheFacts, Curve, InstructionFacts, MemoryFacts
 from kernelcast.sampling import read_source
 from kernelcast.sampling.building import build_program
-from kernelcast.sampling.microbenchmarks.fits import LEAST_SPREAD
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
 
 T = TypeVar("T")
+Number = TypeVar("Number", int, float)
 Array = npt.NDArray[Any]
+LEAST_SPREAD = 0.03
+"""Timings repeat no better, and two calibrations minutes apart see clocks up to 6 % apart."""
 
 
 class Effort(StrEnum):
@@ -55,7 +57,6 @@ class BenchmarkResult:
     warp_width: Trait[int] | None = None
     clock_hz: Trait[float] | None = None
     costs: dict[str, Trait[float]] = field(default_factory=dict)
-    """By names that end in their unit."""
     curves: tuple[Curve, ...] = ()
     not_obtained: dict[str, str] = field(default_factory=dict)
 
@@ -117,7 +118,9 @@ class Measured:
         return make_trait(value * scale, origin, low, high)
 
 
-def make_trait(value: float, origin: str, low: float, high: float) -> Trait[float]:
+def make_trait(
+    value: Number, origin: str, low: Number | None = None, high: Number | None = None
+) -> Trait[Number]:
     return Trait(value=value, source=TraitSource.MEASURED, low=low, high=high, origin=origin)
 
 
@@ -198,7 +201,6 @@ class Row:
     expect: Callable[[npt.NDArray[np.int64], int], Array]
     """Computes what work-items, given by their numbers, have written after some iterations."""
     tolerance: float = 0.0
-    """Relative error that is allowed; none for integers."""
 
 
 class Bench:
@@ -307,7 +309,6 @@ class Bench:
         return time_row
 
     def measure_row(self, row: Row, launch: Launch) -> tuple[Measured, int]:
-        """Build, check, prove and measure a row; its work-items' iterations come along."""
         measured, iterations = self.measure_loop(partial(self.open_row(row, launch), launch))
         return measured, launch.global_size * iterations
 
@@ -344,7 +345,6 @@ class Bench:
     def measure_loop(
         self, run: Callable[[int], float], most: int = MOST_ITERATIONS
     ) -> tuple[Measured, int]:
-        """Choose a length, show that time grows with it, and measure; iterations come along."""
         iterations = self.prove_work(run, self.choose_length(run, most=most), most=most)
         return self.measure(lambda: run(iterations)), iterations
 
@@ -401,7 +401,6 @@ class Bench:
                 break
 
     def time_reference(self) -> float:
-        """Time the session's reference, some tenths of a millisecond on all compute units."""
         self._reference_s.append(self.session.time_reference())
         return self._reference_s[-1]
 

@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from kernelcast.records.device import Trait, TraitSource
+from kernelcast.records.device import Trait
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import CacheFacts
+from kernelcast.sampling.microbenchmarks.bench import LEAST_SPREAD, make_trait
 
 Floats: TypeAlias = NDArray[np.float64]
 
-LEAST_SPREAD = 0.03
-"""Timings repeat no better, and two calibrations minutes apart see clocks up to 6 % apart."""
 # Bends of a step with its sharpness, whether gradual or not: see `_Steps`.
 _SHARP = ((3.0, False), (5.0, False), (9.0, False), (17.0, False))
 _GRADUAL = ((3.0, True), (4.0, True), (6.0, True))
@@ -61,20 +60,14 @@ def fit_levels(
     for value, half in zip(best.plateaus.tolist(), (1.96 * errors).tolist(), strict=True):
         # The half width of its logarithm's interval, at most a factor of 100.
         factor = math.exp(min(max(half, math.log1p(LEAST_SPREAD)), math.log(100.0)))
-        source, low, high = TraitSource.MEASURED, value / factor, value * factor
-        latencies.append(Trait(value=value, source=source, low=low, high=high, origin=origin))
+        latencies.append(make_trait(value, origin, value / factor, value * factor))
     # A capacity is not known better than the sizes that were tried.
     spacing = math.exp(float(np.median(np.diff(np.log(sizes)))) / 2)
     levels = []
     for number, (index, latency_s) in enumerate(zip(best.chosen, latencies, strict=False), 1):
         size = float(steps.capacities[index])
-        size_bytes = Trait(
-            value=round(size),
-            source=TraitSource.MEASURED,
-            low=math.floor(size / spacing),
-            high=math.ceil(size * spacing),
-            origin=origin,
-        )
+        low, high = math.floor(size / spacing), math.ceil(size * spacing)
+        size_bytes = make_trait(round(size), origin, low, high)
         levels.append(CacheFacts(name=f"L{number}", size_bytes=size_bytes, latency_s=latency_s))
     return levels, latencies[-1]
 

@@ -16,6 +16,7 @@ from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.errors import MeasurementError
 from kernelcast.records.machine import CacheFacts, MemoryFacts
 from kernelcast.sampling.microbenchmarks.bench import (
+    LEAST_SPREAD,
     MOST_ITERATIONS,
     Array,
     Bench,
@@ -26,8 +27,8 @@ from kernelcast.sampling.microbenchmarks.bench import (
     make_trait,
     summarise,
 )
-from kernelcast.sampling.microbenchmarks.fits import LEAST_SPREAD, find_undisturbed, fit_levels
-from kernelcast.sampling.opencl import cl, map_memory, unmap_memory
+from kernelcast.sampling.microbenchmarks.fits import find_undisturbed, fit_levels
+from kernelcast.sampling.opencl import cl, mapped_memory
 
 STRIDE_BYTES = 64
 """Bytes from one element to the next: a line of most caches, so that each step is a new line."""
@@ -155,10 +156,9 @@ class Walk:
         self._position = 0
         queue, flags = self._bench.session.queue, cl.map_flags.WRITE_INVALIDATE_REGION
         # Mapped, because a runtime on the host then need not copy the memory.
-        mapped = map_memory(queue, self._memory, length * STRIDE_BYTES, flags)
-        cells = mapped.view(np.uint32).reshape(length, -1)
-        cells[:, 0] = successors * np.uint32(STRIDE_BYTES // 4)
-        unmap_memory(queue, mapped)
+        with mapped_memory(queue, self._memory, length * STRIDE_BYTES, flags) as mapped:
+            cells = mapped.view(np.uint32).reshape(length, -1)
+            cells[:, 0] = successors * np.uint32(STRIDE_BYTES // 4)
 
     def time_steps(self, iterations: int) -> float:
         length = len(self._order)

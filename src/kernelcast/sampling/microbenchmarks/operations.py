@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.device import DeviceDescription, DeviceKind, Trait, TraitSource
+from kernelcast.records.device import DeviceDescription, DeviceKind, Trait
 from kernelcast.records.errors import KernelcastError, MeasurementError
 from kernelcast.records.machine import InstructionFacts
 from kernelcast.sampling.microbenchmarks.bench import (
@@ -27,6 +27,7 @@ from kernelcast.sampling.microbenchmarks.bench import (
     add_lanes,
     check_growth,
     check_result,
+    make_trait,
 )
 from kernelcast.sampling.opencl import cl
 
@@ -266,8 +267,7 @@ def measure_instruction(bench: Bench, result: BenchmarkResult, *, kind: Instruct
                     count for count, rate in zip(points, rates, strict=True)
                     if rate.value >= 0.95 * best
                 )  # fmt: skip
-                ridge = Trait(value=value, source=TraitSource.MEASURED, origin=result.name)
-                facts = replace(facts, ridge_work_items=ridge)
+                facts = replace(facts, ridge_work_items=make_trait(value, result.name))
             # A roofline's ends are the latencies (equations 4 and 5), its bend is the ridge.
             issue, completion = (end(latencies, key=lambda one: one.value) for end in (min, max))
             facts = replace(
@@ -385,8 +385,7 @@ def measure_divergence(bench: Bench, result: BenchmarkResult) -> None:
             pairs = zip(counts, best, strict=True)
             width = min(count for count, rate in pairs if rate >= 0.85 * max(best))
             note = " (work-items that the compiler vectorises together)" if bench.is_cpu else ""
-            origin = f"divergence{note}"
-            result.warp_width = Trait(value=width, source=TraitSource.MEASURED, origin=origin)
+            result.warp_width = make_trait(width, f"divergence{note}")
 
 
 def measure_atomics(bench: Bench, result: BenchmarkResult) -> None:
@@ -481,13 +480,10 @@ def measure_dispatch(bench: Bench, result: BenchmarkResult) -> None:
             cl.enqueue_nd_range_kernel(bench.session.queue, kernel, (64 * size, rows), (size, 1))
             tickets = bench.read(buffers[1], np.int32, 64 * rows)
             correlation = round(float(np.corrcoef(tickets, np.arange(64 * rows))[0, 1]), 6)
-            result.costs["dispatch_row_order"] = Trait(
-                value=correlation, source=TraitSource.MEASURED, origin="dispatch"
-            )
+            result.costs["dispatch_row_order"] = make_trait(correlation, "dispatch")
 
 
 def measure_launch(bench: Bench, result: BenchmarkResult) -> None:
-    """Measure an empty launch: alone, and in a batch."""
     queue, sink, kernel = bench.session.queue, bench.buffer(4), bench.build("idle")
     kernel.set_args(sink, NEVER)
 
