@@ -47,15 +47,11 @@ def write(key: str, entry: dict[str, Any]) -> None:
         return
     with contextlib.suppress(OSError):
         write_private(folder / f"{key}.json", json.dumps(entry).encode())
-        if random.randrange(50) == 0:  # a look at 5,000 files takes 30 ms
-            trim(folder, 256 << 20)
-
-
-def trim(folder: Path, limit_bytes: int) -> None:
-    sizes = {path: path.stat() for path in folder.glob("*.json")}
-    excess = sum(status.st_size for status in sizes.values()) - limit_bytes
-    for path in sorted(sizes, key=lambda path: sizes[path].st_mtime_ns):
-        if excess <= 0:
+        if random.randrange(50):  # a look at 5,000 files takes 30 ms
             return
-        path.unlink(missing_ok=True)
-        excess -= sizes[path].st_size
+        sizes = {path: path.stat() for path in folder.glob("*.json")}
+        excess = sum(status.st_size for status in sizes.values()) - (256 << 20)
+        for path in sorted(sizes, key=lambda path: sizes[path].st_mtime_ns):
+            if excess > 0:
+                path.unlink(missing_ok=True)
+                excess -= sizes[path].st_size

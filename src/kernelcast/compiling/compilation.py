@@ -1,7 +1,6 @@
 """Compiles a source of OpenCL C, or takes from the cache what the compiler wrote before."""
 
 import contextlib
-import functools
 import json
 import os
 import re
@@ -9,16 +8,18 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 from kernelcast.compiling import cache
-from kernelcast.compiling.compiler import find_compiler, list_processors, run_limited
-from kernelcast.compiling.libraries import (
+from kernelcast.compiling.compiler import (
     BASE_HEADER,
+    ask,
     digest_code,
+    find_compiler,
     find_libclc,
     find_libdevice,
     list_libraries,
+    run_limited,
 )
 from kernelcast.compiling.signatures import CompiledKernel, demangle, read_kernels
 from kernelcast.compiling.targets import (
@@ -28,9 +29,9 @@ from kernelcast.compiling.targets import (
     choose_processor,
     read_options,
 )
-from kernelcast.records.arguments import Parameter
 from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError, InputError, MissingExtraError
+from kernelcast.records.plain import CONVERTER
 
 # What begins with a newline is looked for as a word: a line's start is tried at each letter.
 _ATTRIBUTES: Final = re.compile(r"(\nattributes #\d+ = \{ )(.*)")
@@ -111,31 +112,30 @@ def compile_kernel(
     # A name of the source that neither an option nor another path can be.
     name = PurePosixPath(source_name.replace("\0", "").replace("\n", " ")).name
     name = f"./{name}" if name.startswith("-") else name or "<source>"
+    flags, back_flags = _list_flags(target, given, dialect or Dialect())
+    # All that decides the content, with the files that the source may include.
+    parts: list[str | bytes] = [
+        source, name, repr(asdict(target)), digest_code(), *flags, *given.dropped,
+    ]  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="kernelcast-compile-") as made:
         job = _Job(
-            source=source, source_name=name, target=target, given=given,
-            dialect=dialect or Dialect(), limit_s=limit_s, folder=Path(made),
-            include_folders=_resolve_folders(given.folders, include_folders),
+            source=source, source_name=name, target=target, limit_s=limit_s, folder=Path(made),
+            include_folders=_resolve_folders(given.folders, include_folders), flags=flags,
+            back_flags=back_flags,
         )  # fmt: skip
-        key = job.find_key()
+        if job.include_folders:
+            job.start(("-E", "-o", "preprocessed"))
+            parts.append((job.folder / "preprocessed").read_bytes())
+        key = cache.digest(parts)
         entry = cache.read(key)
-        makers = None if entry is None else entry["makers"]
+        makers = entry and entry["makers"]
         with contextlib.suppress(MissingExtraError):  # what is kept needs no compiler
             makers = _name_makers(target)
         if entry is None or entry["makers"] != makers:
-            entry = job.run()
+            compiled = job.run([f"option {one} means nothing here" for one in given.dropped])
+            entry = {"compiled": asdict(compiled), "makers": _name_makers(target)}
             cache.write(key, entry)
-    return Compiled(
-        text=entry["text"], target=target, log=entry["log"], missing=tuple(entry["missing"]),
-        compiler=entry["makers"][0],
-        kernels=tuple(
-            CompiledKernel(
-                name=one["name"], parameters=tuple(Parameter(**each) for each in one["parameters"]),
-                required_local_size=tuple(one["required_local_size"]),
-            )
-            for one in entry["kernels"]
-        ),
-    )  # fmt: skip
+    return CONVERTER.structure(entry["compiled"], Compiled)
 
 
 def _name_makers(target: Target) -> list[str]:
@@ -147,56 +147,69 @@ def _name_makers(target: Target) -> list[str]:
     )]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _list_flags(
+    target: Target, given: ReadOptions, dialect: Dialect
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """List what clang's front end is told beside files, and what of that its back end is told."""
+    back = tuple(flag for flag in given.flags if flag.startswith("-fdenormal"))
+    if target.format is CodeFormat.PTX:
+        # Divide and take roots as NVIDIA's own compiler of OpenCL C does.
+        fast = "-cl-fast-relaxed-math" in given.flags
+        exact = "-cl-fp32-correctly-rounded-divide-sqrt" in given.flags
+        back = (
+            # It unrolls loops of 32 turns, and so keeps small arrays in registers.
+            "-mllvm", "-unroll-threshold=600",
+            "-mllvm", f"-nvptx-prec-divf32={2 if exact else 0 if fast else 1}",
+            "-mllvm", f"-nvptx-prec-sqrtf32={int(exact)}", "-ffp-contract=fast", *back,
+        )  # fmt: skip
+    language = given.language or dialect.language
+    front = (
+        "-x", "cl", f"-cl-std={language}", *dialect.list_flags(language),
+        "-fdeclare-opencl-builtins", "-nostdsysteminc", "-nobuiltininc", "-ivfsoverlay",
+        "files.json", "-header-include-file", "included", "-include", BASE_HEADER.name,
+        "-fgnu89-inline", "-cl-kernel-arg-info", *_WARNINGS,
+        *(_LINES if target.as_written else ()), "-O1" if target.as_written else "-O3", *back,
+        *given.flags,  # the user's own options come last
+    )  # fmt: skip
+    return front, back
+
+
+@dataclass(slots=True, kw_only=True)
 class _Job:
     """A source and all that decides what the compiler makes of it."""
 
     source: str
     source_name: str
     target: Target
-    given: ReadOptions
-    dialect: Dialect
     include_folders: tuple[Path, ...]
     limit_s: float
     folder: Path
     """Where the compiler reads and writes."""
+    flags: tuple[str, ...]
+    back_flags: tuple[str, ...]
 
-    def find_key(self) -> str:
-        """Name the content: that of the source and, where it may include files, of all of it."""
-        parts: list[str | bytes] = [
-            self.source, self.source_name, repr(asdict(self.target)), digest_code(),
-            *self._list_flags(), *map(str, self.given.dropped),
-        ]  # fmt: skip
-        if self.include_folders:
-            self._start(("-E", "-o", "preprocessed"))
-            parts.append((self.folder / "preprocessed").read_bytes())
-        return cache.digest(parts)
-
-    def run(self) -> dict[str, Any]:
+    def run(self, notes: list[str]) -> Compiled:
         """Compile, with libclc where functions are missing, for the newest GPU known."""
-        compiler = find_compiler()
-        notes = [f"option {option} means nothing here" for option in self.given.dropped]
-        processor = self.target.processor
-        if self.target.format is CodeFormat.PTX:
-            processor = choose_processor(processor, list_processors(compiler, self.target.triple))
-        if processor != self.target.processor:
-            notes.append(f"{compiler.identity} does not know {self.target}; this is {processor}'s")
-        job = replace(self, target=replace(self.target, processor=processor))
-        libraries = list_libraries(self.target, compiler, self.folder)
-        entry = job._compile(libraries)
-        libclc = find_libclc(self.target.format)
-        if entry["missing"] and libclc is not None:
-            entry = job._compile((*libraries, libclc))
-        return {
-            **entry, "log": "\n".join([*notes, *filter(None, [entry["log"]])]),
-            "makers": _name_makers(self.target),
-        }  # fmt: skip
+        target, compiler = self.target, find_compiler()
+        if target.format is CodeFormat.PTX:
+            asked = ("-cc1", "-triple", target.triple, "-print-supported-cpus")
+            known = re.findall(r"^\t(\S+)$", ask((*compiler.command, *asked)), re.MULTILINE)
+            self.target = replace(target, processor=choose_processor(target.processor, known))
+        if self.target != target:
+            notes.append(f"{compiler.identity} does not know {target}; this is {self.target}'s")
+        libraries = list_libraries(target, self.folder)
+        compiled = self._compile(libraries)
+        libclc = find_libclc(target.format)
+        if compiled.missing and libclc is not None:
+            compiled = self._compile((*libraries, libclc))
+        log = "\n".join(filter(None, [*notes, compiled.log]))
+        return replace(compiled, target=target, log=log)
 
-    def _compile(self, libraries: Sequence[Path]) -> dict[str, Any]:
+    def _compile(self, libraries: Sequence[Path]) -> Compiled:
         linked = [word for path in libraries for word in ("-mlink-builtin-bitcode", path.name)]
         debug = _NOTES if self.target.is_unoptimised else ()
         how = (*linked, *debug, "-disable-llvm-passes", "-emit-llvm", "-o", "front.ll")
-        log = self._start(how, libraries)
+        log = self.start(how, libraries)
         front = self.folder / "front.ll"
         code = front.read_text(encoding="utf-8")
         # Let code be inlined that clang 21 forbids to, and make all but kernels internal.
@@ -219,16 +232,23 @@ class _Job:
                 front.write_text(_move_constants(text), encoding="utf-8")
                 text = self._write("-O3", "-disable-llvm-passes", "-S")
         if self.target.format is CodeFormat.PTX:
-            text = _require_sizes(text, kernels)
             names = set(_EXTERN.findall(text))
+            for kernel in kernels:  # clang leaves the sizes that they require out of PTX
+                start = text.find(f".entry {kernel.name}(")
+                place = text.find("\n{", start)
+                is_noted = start < 0 or ".reqntid" in text[start:place]
+                if any(kernel.required_local_size) and not is_noted:
+                    size = ", ".join(map(str, kernel.required_local_size))
+                    text = f"{text[:place]}\n.reqntid {size}{text[place:]}"
         elif self.target.format is CodeFormat.AMD:
             names = {*_AMD_REFERENCE.findall(text)} - {*_AMD_LABEL.findall(text)}
-        return {
-            "text": text, "log": log, "missing": sorted(map(demangle, names - _OF_THE_DRIVER)),
-            "kernels": [asdict(kernel) for kernel in kernels],
-        }  # fmt: skip
+        return Compiled(
+            text=text, target=self.target, kernels=kernels, log=log,
+            missing=tuple(sorted(map(demangle, names - _OF_THE_DRIVER))),
+            compiler=find_compiler().identity,
+        )  # fmt: skip
 
-    def _start(self, written: Sequence[str], libraries: Sequence[Path] = ()) -> str:
+    def start(self, written: Sequence[str], libraries: Sequence[Path] = ()) -> str:
         """Run the front end on the source where it sees no other files; return its warnings."""
         (self.folder / "source").write_bytes(self.source.encode())
         files = {
@@ -249,21 +269,22 @@ class _Job:
         })  # fmt: skip
         (self.folder / "files.json").write_text(overlay, "utf-8")
         included = [word for path in self.include_folders for word in ("-I", str(path))]
-        return self._run(*self._list_flags(), *included, *written, self.source_name)
+        return self._run(*self.flags, *included, *written, self.source_name)
 
     def _write(self, *how: str) -> str:
         """Make code of what the front end has written."""
         self._run(
             # Inline assembly is copied, not assembled: `.incbin` would read a file.
-            *_name_machine(self.target), "-x", "ir", "-w", "-no-integrated-as", *_INLINE, *how,
-            *self._list_back_end_flags(), "-o", "code", "front.ll",
+            "-x", "ir", "-w", "-no-integrated-as", *_INLINE, *how, *self.back_flags,
+            "-o", "code", "front.ll",
         )  # fmt: skip
         return (self.folder / "code").read_text(encoding="utf-8", errors="replace")
 
     def _run(self, *words: str) -> str:
         """Run the compiler; return its warnings."""
-        command = [*find_compiler().command, "-cc1", *words]
-        status, output = run_limited(command, self.folder, self.limit_s)
+        processor = ("-target-cpu", self.target.processor) if self.target.processor else ()
+        command = (*find_compiler().command, "-cc1", "-triple", self.target.triple, *processor)
+        status, output = run_limited((*command, *words), self.folder, self.limit_s)
         if status < 0 and _CRASHING in words:  # LLVM 22 on eight lanes of sin and pow for AMD
             return self._run(*(word for word in words if word != _CRASHING))
         listing = self.folder / "included"
@@ -283,34 +304,6 @@ class _Job:
             raise CompileError(said or f"the compiler ended with status {status}")
         return output.strip()
 
-    def _list_flags(self) -> tuple[str, ...]:
-        """List what clang's front end is told beside files; the user's own options come last."""
-        language = self.given.language or self.dialect.language
-        lines = _LINES if self.target.as_written else ()
-        return (
-            *_name_machine(self.target), "-x", "cl", f"-cl-std={language}",
-            *self.dialect.list_flags(language), "-fdeclare-opencl-builtins", "-nostdsysteminc",
-            "-nobuiltininc", "-ivfsoverlay", "files.json", "-header-include-file", "included",
-            "-include", BASE_HEADER.name, "-fgnu89-inline", "-cl-kernel-arg-info", *_WARNINGS,
-            *lines, "-O1" if self.target.as_written else "-O3", *self._list_back_end_flags(),
-            *self.given.flags,
-        )  # fmt: skip
-
-    def _list_back_end_flags(self) -> tuple[str, ...]:
-        """Divide and take roots on NVIDIA's GPUs as its own compiler of OpenCL C does."""
-        flags = self.given.flags
-        denormals = tuple(flag for flag in flags if flag.startswith("-fdenormal"))
-        if self.target.format is not CodeFormat.PTX:
-            return denormals
-        fast = "-cl-fast-relaxed-math" in flags
-        exact = "-cl-fp32-correctly-rounded-divide-sqrt" in flags
-        return (
-            # NVIDIA's compiler unrolls loops of 32 turns, and so keeps small arrays in registers.
-            "-mllvm", "-unroll-threshold=600",
-            "-mllvm", f"-nvptx-prec-divf32={2 if exact else 0 if fast else 1}",
-            "-mllvm", f"-nvptx-prec-sqrtf32={int(exact)}", "-ffp-contract=fast", *denormals,
-        )  # fmt: skip
-
 
 def _move_constants(code: str) -> str:
     """Move what stands in constant memory to global memory."""
@@ -323,22 +316,6 @@ def _move_constants(code: str) -> str:
         spaces = _CONSTANT_SPACE.sub("addrspace(1)", line)
         moved.append(_CONSTANT_INTRINSIC.sub(r"\1.p1", spaces) + invariant)
     return "\n".join([*moved, "!999999 = !{}", ""])
-
-
-def _require_sizes(ptx: str, kernels: Sequence[CompiledKernel]) -> str:
-    """Note the work-group sizes that kernels require, which clang leaves out of PTX."""
-    for kernel in kernels:
-        start = ptx.find(f".entry {kernel.name}(")
-        place = ptx.find("\n{", start)
-        if any(kernel.required_local_size) and start >= 0 and ".reqntid" not in ptx[start:place]:
-            size = ", ".join(map(str, kernel.required_local_size))
-            ptx = f"{ptx[:place]}\n.reqntid {size}{ptx[place:]}"
-    return ptx
-
-
-def _name_machine(target: Target) -> tuple[str, ...]:
-    processor = ("-target-cpu", target.processor) if target.processor else ()
-    return ("-triple", target.triple, *processor)
 
 
 def _resolve_folders(
@@ -385,15 +362,9 @@ def _inline_calls(code: str) -> str:
         passes.add_always_inliner_pass()
         passes.add_global_dead_code_eliminate_pass()
         passes.add_sroa_pass()
-        passes.run(module, _make_builder())
+        binding.initialize_native_target()
+        # The machine matters to none of these passes.
+        machine = binding.Target.from_default_triple().create_target_machine()
+        tuning = binding.create_pipeline_tuning_options()
+        passes.run(module, binding.create_pass_builder(machine, tuning))
         return str(module)
-
-
-@functools.cache
-def _make_builder() -> Any:  # noqa: ANN401 - llvmlite has no types
-    """Make what runs passes; the machine matters to none of these."""
-    from llvmlite import binding
-
-    binding.initialize_native_target()
-    machine = binding.Target.from_default_triple().create_target_machine()
-    return binding.create_pass_builder(machine, binding.create_pipeline_tuning_options())

@@ -1,29 +1,21 @@
 """Counts what assembly for a GPU holds: instructions by kind, memory accesses, registers."""
 
-import functools
 import itertools
 import math
-import os
 import re
-import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
+import yaml
+
 from kernelcast.compiling.compilation import Compiled
-from kernelcast.compiling.compiler import ask
+from kernelcast.compiling.compiler import ask, find_ptxas
 from kernelcast.compiling.execution import Instruction, find_ptx_body, read_code
-from kernelcast.compiling.libraries import list_cuda_folders
-from kernelcast.compiling.signatures import read_amd_metadata
 from kernelcast.compiling.targets import CodeFormat, choose_processor
 from kernelcast.records.device import Trait, TraitSource
-from kernelcast.records.errors import (
-    InputError,
-    KernelNotFoundError,
-    MissingExtraError,
-)
+from kernelcast.records.errors import InputError, KernelNotFoundError, MissingExtraError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +57,7 @@ def read_facts(compiled: Compiled, kernel: str) -> CodeFacts:
         names = ", ".join(one.name for one in compiled.kernels) or "none"
         msg = f"{compiled.target}: the code defines no kernel {kernel!r}; it has {names}"
         raise KernelNotFoundError(msg)
+    scalar_registers = waves = None
     if compiled.target.format is CodeFormat.PTX:
         body = find_ptx_body(compiled.text, kernel)
         instructions = read_code(body)
@@ -83,39 +76,32 @@ def read_facts(compiled: Compiled, kernel: str) -> CodeFacts:
             )
             private = sum(map(int, re.findall(r"\.local .*?\.b8\s+\S+?\[(\d+)\]", body)))
             spills = 0
-        kinds, accesses = _count(
-            _classify_ptx(one) for one in instructions if not isinstance(one, str)
-        )
-        return CodeFacts(
-            kernel=kernel, instructions=kinds, accesses=accesses, registers=registers,
-            local_bytes=local, private_bytes=private, spill_bytes=spills,
-        )  # fmt: skip
-    if compiled.target.format is CodeFormat.AMD:
-        noted = next(one for one in read_amd_metadata(compiled.text) if one[".name"] == kernel)
+        found = [_classify_ptx(one) for one in instructions if not isinstance(one, str)]
+    elif compiled.target.format is CodeFormat.AMD:
+        # Clang before 16 tags names that YAML could take for something else.
+        metadata = _AMD_METADATA.findall(compiled.text)[0].replace("!str ", "")
+        kernels = yaml.load(metadata, _LOADER)["amdhsa.kernels"]
+        noted = next(one for one in kernels if one[".name"] == kernel)
         start = re.search(rf"^{re.escape(kernel)}:", compiled.text, re.MULTILINE)
         code = compiled.text[start.end() :] if start else ""
         body = code.partition("\n.Lfunc_end")[0].partition("\t.section\t.rodata")[0]
-        waves = re.search(r"^; Occupancy: (\d+)", code, re.MULTILINE)
-        kinds, accesses = _count(filter(None, map(_classify_amd, body.splitlines())))
-        return CodeFacts(
-            kernel=kernel, instructions=kinds, accesses=accesses,
-            registers=Trait(value=int(noted[".vgpr_count"]), source=TraitSource.REPORTED),
-            scalar_registers=int(noted[".sgpr_count"]),
-            local_bytes=int(noted[".group_segment_fixed_size"]),
-            private_bytes=int(noted[".private_segment_fixed_size"]),
-            spill_bytes=4 * int(noted.get(".vgpr_spill_count", 0)),
-            waves_per_simd=int(waves[1]) if waves else None,
-        )  # fmt: skip
-    msg = f"target {compiled.target}: facts are read from PTX and AMD assembly; name a GPU"
-    raise InputError(msg)
-
-
-def _count(
-    classified: Iterable[tuple[str, Access | None]],
-) -> tuple[dict[str, int], dict[Access, int]]:
-    found = [*classified]
-    kinds = Counter(kind for kind, _ in found)
-    return dict(sorted(kinds.items())), dict(Counter(one for _, one in found if one))
+        occupancy = re.search(r"^; Occupancy: (\d+)", code, re.MULTILINE)
+        waves = int(occupancy[1]) if occupancy else None
+        registers = Trait(value=int(noted[".vgpr_count"]), source=TraitSource.REPORTED)
+        scalar_registers = int(noted[".sgpr_count"])
+        local = int(noted[".group_segment_fixed_size"])
+        private = int(noted[".private_segment_fixed_size"])
+        spills = 4 * int(noted.get(".vgpr_spill_count", 0))
+        found = [*map(_classify_amd, _AMD_INSTRUCTION.findall(body))]
+    else:
+        msg = f"target {compiled.target}: facts are read from PTX and AMD assembly; name a GPU"
+        raise InputError(msg)
+    return CodeFacts(
+        kernel=kernel, instructions=dict(sorted(Counter(kind for kind, _ in found).items())),
+        accesses=Counter(access for _, access in found if access), registers=registers,
+        scalar_registers=scalar_registers, local_bytes=local, private_bytes=private,
+        spill_bytes=spills, waves_per_simd=waves,
+    )  # fmt: skip
 
 
 _ENTRY: Final = re.compile(r"Compiling entry function '([^']+)'")
@@ -136,7 +122,6 @@ class PtxasFacts:
     spill_load_bytes: int = 0
     shared_bytes: int = 0
     """Static local memory of a work-group."""
-    barriers: int = 0
 
 
 def read_ptxas_log(text: str) -> dict[str, PtxasFacts]:
@@ -148,23 +133,13 @@ def read_ptxas_log(text: str) -> dict[str, PtxasFacts]:
         _, *others = _PROPERTIES.split(lines)
         own = dict(zip(others[::2], others[1::2], strict=True)).get(name, "")
         spills, shared = _SPILLS.search(own), re.search(r"(\d+) bytes smem", lines)
-        barriers = re.search(r"used (\d+) barriers", lines)
         stack, stores, loads = map(int, spills.groups()) if spills else (0, 0, 0)
         if registers := re.search(r"\bUsed (\d+) registers", lines):
             found[name] = PtxasFacts(
                 registers=int(registers[1]), stack_bytes=stack, spill_store_bytes=stores,
                 spill_load_bytes=loads, shared_bytes=int(shared[1]) if shared else 0,
-                barriers=int(barriers[1]) if barriers else 0,
             )  # fmt: skip
     return found
-
-
-@functools.cache
-def find_ptxas() -> Path | None:
-    wheels, toolkits = ([str(folder / "bin") for folder in part] for part in list_cuda_folders())
-    folders = [*reversed(wheels), os.environ.get("PATH", os.defpath), *toolkits]
-    found = shutil.which("ptxas", path=os.pathsep.join(folders))
-    return Path(found) if found else None
 
 
 def assemble_ptx(text: str, processor: str) -> dict[str, PtxasFacts]:
@@ -205,21 +180,20 @@ def _classify_ptx(one: Instruction) -> tuple[str, Access | None]:
         unnamed = "private" if is_own else "generic"
         space = next((_PTX_SPACES[part] for part in parts if part in _PTX_SPACES), unnamed)
         lanes = next((int(part[1:]) for part in parts if part in {"v2", "v4", "v8"}), 1)
-        bits = _PTX_TYPE.fullmatch(parts[-1])
-        size = int(bits[1]) * (2 if bits[2] else 1) // 8 * lanes if bits else 0
+        kind = _PTX_TYPE.fullmatch(parts[-1])
+        size = int(kind[1]) * (2 if kind[2] else 1) // 8 * lanes if kind else 0
         operation = {"st": "store", "atom": "atomic", "red": "atomic"}.get(name, "load")
-        kind = "atomic" if operation == "atomic" else "memory"
-        return kind, Access(operation=operation, address_space=space, size_bytes=size)
+        access = Access(operation=operation, address_space=space, size_bytes=size)
+        return ("atomic" if operation == "atomic" else "memory"), access
     if name in _PTX_KINDS:
         return _PTX_KINDS[name], None
     types = [part for part in parts if _PTX_TYPE.fullmatch(part) or part == "pred"]
     last = types[-1] if types else ""
     is_float = last.startswith(("f", "bf"))
-    if is_float and name in _PTX_SPECIAL:
-        return "special", None
-    if is_float:
-        return f"fp{re.sub(r'[^0-9]', '', last.removesuffix('x2'))}", None
-    return ("int" if last else "other"), None
+    if not is_float:
+        return ("int" if last else "other"), None
+    bits = re.sub(r"[^0-9]", "", last.removesuffix("x2"))
+    return ("special" if name in _PTX_SPECIAL else f"fp{bits}"), None
 
 
 _WIDTHS: Final = {"%r": 1, "%f": 1, "%rs": 1, "%h": 1, "%b": 1, "%rd": 2, "%fd": 2, "%rq": 4}
@@ -250,7 +224,10 @@ def estimate_registers(code: Sequence[Instruction | str]) -> int:
     return min(max(round(0.55 * most + 11), 8), 255)
 
 
-_AMD_INSTRUCTION: Final = re.compile(r"^\t([a-z]\w+)")
+_AMD_INSTRUCTION: Final = re.compile(r"^\t([a-z]\w+)", re.MULTILINE)
+# LibYAML takes 1 ms where Python takes 10.
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_AMD_METADATA: Final = re.compile(r"^---\n(.*?)^\.\.\.", re.MULTILINE | re.DOTALL)
 _AMD_SIZE: Final = re.compile(r"(?:dword|[bu])(?:x(\d+)|(\d+))?")
 _AMD_SPACES: Final = {
     "global": "global", "buffer": "global", "flat": "generic", "scratch": "private",
@@ -272,11 +249,7 @@ _AMD_KINDS: Final = tuple((re.compile(pattern), kind) for pattern, kind in (
 ))  # fmt: skip
 
 
-def _classify_amd(line: str) -> tuple[str, Access | None] | None:
-    match = _AMD_INSTRUCTION.match(line)
-    if match is None:
-        return None
-    name = match[1]
+def _classify_amd(name: str) -> tuple[str, Access | None]:
     kind = next(
         found.expand(kind) for pattern, kind in _AMD_KINDS if (found := pattern.match(name))
     )

@@ -2,9 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any, Final
-
-import yaml
+from typing import Final
 
 from kernelcast.compiling.ir import read_module
 from kernelcast.records.arguments import Parameter
@@ -21,9 +19,6 @@ class CompiledKernel:
 _IMPLEMENTATION: Final = "__clang_ocl_kern_imp_"
 _VALUE: Final = re.compile(r'!"([^"]*)"|i32 (\d+)')
 _SPACES: Final = {"0": "private", "1": "global", "2": "constant", "3": "local", "4": "global"}
-# LibYAML takes 1 ms where Python takes 10.
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_AMD_METADATA: Final = re.compile(r"^---\n(.*?)^\.\.\.", re.MULTILINE | re.DOTALL)
 
 
 def read_kernels(code: str) -> tuple[CompiledKernel, ...]:
@@ -57,12 +52,6 @@ def read_kernels(code: str) -> tuple[CompiledKernel, ...]:
             required_local_size=module.required_local_size(function) or (0, 0, 0),
         ))  # fmt: skip
     return tuple(kernels)
-
-
-def read_amd_metadata(text: str) -> list[dict[str, Any]]:
-    match = _AMD_METADATA.search(text)
-    # Clang before 16 tags names that YAML could take for something else.
-    return yaml.load(match[1].replace("!str ", ""), _LOADER)["amdhsa.kernels"] if match else []
 
 
 _MANGLED: Final = re.compile(r"_Z(\d+)(.*)$")

@@ -23,7 +23,7 @@ from cachetools import LRUCache, cached
 
 from kernelcast.compiling import Compiled, CompiledKernel, Target, cache, compile_kernel
 from kernelcast.compiling.ir import read_module
-from kernelcast.compiling.libraries import digest_code
+from kernelcast.compiling.compiler import digest_code
 from kernelcast.compiling.targets import read_options
 from kernelcast.expressions.kernel_facts import Gap, KernelFacts
 from kernelcast.features.ir.facts import FactsReader

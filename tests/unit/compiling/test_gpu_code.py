@@ -12,9 +12,9 @@ from kernelcast.compiling import (
     Target,
     assemble_ptx,
     compile_kernel,
+    compiler,
     facts,
     find_ptxas,
-    libraries,
     read_facts,
 )
 from kernelcast.compiling.targets import CodeFormat
@@ -25,7 +25,7 @@ from support.corpus_kernels import list_kernels
 KERNELS = list_kernels()
 needs_ptxas = pytest.mark.skipif(find_ptxas() is None, reason="no ptxas: the extra cuda has it")
 needs_math = pytest.mark.skipif(
-    libraries.find_libclc(CodeFormat.AMD) is None, reason="no libclc: apt-get install libclc-15"
+    compiler.find_libclc(CodeFormat.AMD) is None, reason="no libclc: apt-get install libclc-15"
 )
 TILE = "__attribute__((reqd_work_group_size(64, 2, 1)))"
 WINDOWED = """
@@ -158,7 +158,7 @@ def test_own_library_alone(target: str, tmp_path: Path, monkeypatch: pytest.Monk
     """Without libdevice and libclc all compiles but what needs math functions, which are named."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("kernelcast.compiling.compilation.find_libclc", lambda _: None)
-    monkeypatch.setattr(libraries, "find_libdevice", lambda: None)
+    monkeypatch.setattr(compiler, "find_libdevice", lambda: None)
     assert compile_kernel(WINDOWED, (), Target.parse(target)).missing == ()
     source = "kernel void k(global float4 *a) { a[0] = sin(a[1]); }"
     assert compile_kernel(source, (), Target.parse(target)).missing == ("sin(float4)",)
