@@ -28,7 +28,6 @@ from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.vector import CounterSource, StaticSource, combine
 from kernelcast.launches.counting import (
-    Counted,
     count_exactly,
     count_from_source,
     count_launch,
@@ -43,7 +42,7 @@ from kernelcast.records.feature_vector import make_vector
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.observation import Observation
 from kernelcast.records.problem import Problem
-from kernelcast.records.software_counters import SoftwareCounters
+from kernelcast.records.software_counters import CounterSample, RecordedAddresses, SoftwareCounters
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.session import DeviceSession, open_session
@@ -122,8 +121,8 @@ class Reader:
         if counters is None:
             counted = self._count(problem)
             # What no device can count is guessed from the source, as in a collection.
-            counters = derived if counted is None else summarise_run(problem, counted)
-            addresses = None if counted is None else counted.addresses
+            counters = derived if counted is None else summarise_run(problem, *counted)
+            addresses = None if counted is None else counted[1]
         vector = combine(
             StaticSource(facts=facts, problem=problem),
             CounterSource(counters=counters, facts=facts),
@@ -134,7 +133,7 @@ class Reader:
             values=vector.as_dict(),
         )
 
-    def _count(self, problem: Problem) -> Counted | None:
+    def _count(self, problem: Problem) -> tuple[CounterSample, RecordedAddresses] | None:
         """Count on the first device whose compiler takes the copy that counts."""
         for session in self._sessions if problem.buffer_bytes <= LARGEST_BYTES else ():
             try:

@@ -8,7 +8,7 @@ import pytest
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.static import bind_scalars, count_statically
 from kernelcast.features.counting.summary import summarise
-from kernelcast.launches.counting import Counted, count_launch
+from kernelcast.launches.counting import count_launch
 from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arguments import Access, BufferArgument, ElementType, ScalarArgument
@@ -16,6 +16,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace, OperationKind
 from kernelcast.records.problem import Problem
+from kernelcast.records.software_counters import CounterSample, RecordedAddresses
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.session import DeviceSession
 from support.address_sets import bind_group, enumerate_offsets
@@ -25,9 +26,11 @@ pytestmark = pytest.mark.device
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*/reference.py"))
 
 
-def _count(session: DeviceSession, problem: Problem) -> Counted:
+def _count(
+    session: DeviceSession, problem: Problem
+) -> tuple[NDRange, CounterSample, RecordedAddresses]:
     with prepared_launch(session, problem, CountingLaunch, seed=0) as launch:
-        return count_launch(launch, problem.kernel, work_groups=4)
+        return launch.ndrange, *count_launch(launch, problem.kernel)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
@@ -42,21 +45,19 @@ def test_counters_and_addresses_are_those_that_the_source_foretells(
     problem = read_problem(next(path.parent.glob("*.yaml")), parameters=parameters)
     if "double" in problem.kernel.source and not session.description.has_fp64:
         pytest.skip("the device has no double precision")
-    counted = _count(session, problem)
-    facts, addresses = read_facts(problem.kernel), counted.addresses
+    ndrange, sample, addresses = _count(session, problem)
+    facts = read_facts(problem.kernel)
     scalars = bind_scalars(facts, problem.arguments)
-    foretold = count_statically(facts, counted.ndrange, scalars, counted.sample.work_groups)
+    foretold = count_statically(facts, ndrange, scalars, sample.work_groups)
     for counter in np.flatnonzero(foretold.is_exact):
-        np.testing.assert_array_equal(
-            counted.sample.counts[:, :, counter], foretold.counts[:, :, counter]
-        )
+        np.testing.assert_array_equal(sample.counts[:, :, counter], foretold.counts[:, :, counter])
     sites = {access.site for access in facts.accesses}
     assert sites
     for site, group in product(sites, addresses.work_groups):
         accesses = [access for access in facts.accesses if access.site == site]
         if any(access.offset_bytes is None for access in accesses):
             continue
-        bound = bind_group(counted.ndrange, group, scalars)
+        bound = bind_group(ndrange, group, scalars)
         computed = set().union(*(enumerate_offsets(access, bound) for access in accesses))
         chosen = (addresses.sites == site) & (addresses.groups == group)
         recorded = set(np.unique(addresses.offsets_bytes[chosen]).tolist())
@@ -100,7 +101,7 @@ def test_jumps_are_counted_right(
     helper += "int help(int x) { int y = 0; while (y < x && y < 4) ++y; return y; }\n"
     source = f"{helper}kernel void k(global int *a, int n) {{ int g = get_global_id(0); {body} }}"
     problem = make_problem(source)
-    counted = _count(session, problem)
-    executed = summarise(read_facts(problem.kernel), counted.sample).executed
+    _, sample, _ = _count(session, problem)
+    executed = summarise(read_facts(problem.kernel), sample).executed
     stores = executed.count_memory(MemorySpace.GLOBAL, is_store=True)
     assert (stores, executed.count(OperationKind.ADD)) == pytest.approx(expected)

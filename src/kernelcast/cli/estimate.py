@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, present, progress
-from kernelcast.launches.child_processes import start_ahead
+from kernelcast.launches.devices import start_ahead
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.estimates import DeviceAnswer, Estimate

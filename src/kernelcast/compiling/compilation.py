@@ -184,7 +184,6 @@ class _Job:
     include_folders: tuple[Path, ...]
     limit_s: float
     folder: Path
-    """Where the compiler reads and writes."""
     flags: tuple[str, ...]
     back_flags: tuple[str, ...]
 
@@ -281,7 +280,6 @@ class _Job:
         return (self.folder / "code").read_text(encoding="utf-8", errors="replace")
 
     def _run(self, *words: str) -> str:
-        """Run the compiler; return its warnings."""
         processor = ("-target-cpu", self.target.processor) if self.target.processor else ()
         command = (*find_compiler().command, "-cc1", "-triple", self.target.triple, *processor)
         status, output = run_limited((*command, *words), self.folder, self.limit_s)

@@ -95,7 +95,6 @@ def read_code(body: str) -> list[Instruction | str]:
 class _Block:
     instructions: list[Instruction] = field(default_factory=list)
     condition: tuple[str, bool] | None = None
-    """Of the branch at its end."""
     labels: list[str] = field(default_factory=list)
     """Where it leads to by its branches; ``end`` is the end of the kernel."""
     ways: tuple[int, ...] = ()

@@ -42,7 +42,6 @@ class CodeFacts:
     scalar_registers: int | None = None
     """AMD: of a wavefront."""
     local_bytes: int
-    """Static local memory of a work-group."""
     private_bytes: int
     """Private memory of a work-item that is not in registers."""
     spill_bytes: int
@@ -52,7 +51,6 @@ class CodeFacts:
 
 
 def read_facts(compiled: Compiled, kernel: str) -> CodeFacts:
-    """Read the facts of one kernel from PTX or AMD assembly."""
     if kernel not in {one.name for one in compiled.kernels}:
         names = ", ".join(one.name for one in compiled.kernels) or "none"
         msg = f"{compiled.target}: the code defines no kernel {kernel!r}; it has {names}"
@@ -121,7 +119,6 @@ class PtxasFacts:
     spill_store_bytes: int = 0
     spill_load_bytes: int = 0
     shared_bytes: int = 0
-    """Static local memory of a work-group."""
 
 
 def read_ptxas_log(text: str) -> dict[str, PtxasFacts]:

@@ -52,8 +52,6 @@ _NOTE: Final = re.compile(r"\n!(\d+) = (?:distinct )?(.*)")
 
 @dataclass(slots=True, eq=False)
 class Instruction:
-    """One instruction."""
-
     opcode: str
     name: str
     """Its result, ``%x``; empty where it has none."""
@@ -74,17 +72,13 @@ class Instruction:
 
 @dataclass(eq=False)
 class Function:
-    """A function that the module defines."""
-
     name: str
     parameters: tuple[Operand, ...]
-    """Types and names."""
     by_value: tuple[str, ...]
     """Type of the argument that a parameter points to a copy of; empty for all others."""
     notes: dict[str, int]
     """Numbers of what is noted of it by name; ``dbg`` is its DISubprogram."""
     lines: list[str] = field(default_factory=list)
-    """Of its body."""
 
     @cached_property
     def blocks(self) -> dict[str, list[Instruction]]:
@@ -107,8 +101,6 @@ class Function:
 
 @dataclass(slots=True, eq=False)
 class Global:
-    """A variable of the program."""
-
     name: str
     space: int
     type: str
@@ -116,17 +108,13 @@ class Global:
     value: str
     """Its initial value as written; empty where it has none."""
     note: int = -1
-    """Number of what the compiler notes of it."""
 
 
 @dataclass(slots=True, eq=False)
 class Module:
-    """What a text of LLVM IR holds."""
-
     functions: dict[str, Function]
     globals: dict[str, Global]
     types: dict[str, str]
-    """Named types."""
     notes: dict[int, str]
     """Metadata by number."""
     _layouts: dict[str, tuple[int, list[int]]] = field(default_factory=dict)
@@ -141,7 +129,6 @@ class Module:
         return self._lay_out(kind)[0]
 
     def member_offset(self, kind: str, index: int) -> tuple[int, str]:
-        """Offset in bytes and type of a structure's member."""
         members = split_list(self.types.get(kind, kind).strip("<>")[1:-1].strip())
         return self._lay_out(kind)[1][index], members[index]
 
@@ -221,7 +208,6 @@ def split_sequence(name: str) -> tuple[int, str] | None:
 
 
 def number_space(name: str) -> int:
-    """Give the number of the address space that a type names."""
     return int(name.partition("addrspace(")[2].partition(")")[0] or 0)
 
 

@@ -22,7 +22,6 @@ _SPACES: Final = {"0": "private", "1": "global", "2": "constant", "3": "local", 
 
 
 def read_kernels(code: str) -> tuple[CompiledKernel, ...]:
-    """List the kernels of what the front end has made of a source."""
     module = read_module(code)
     kernels = []
     for function in module.functions.values():

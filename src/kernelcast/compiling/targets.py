@@ -106,7 +106,6 @@ _NUL_OR_SURROGATE = re.compile("[\0\ud800-\udfff]")
 class ReadOptions:
     flags: tuple[str, ...]
     language: str | None
-    """The last -cl-std, such as ``CL2.0``."""
     folders: tuple[str, ...]
     """Of -I, in their order."""
     dropped: tuple[str, ...]

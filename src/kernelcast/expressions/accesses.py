@@ -22,9 +22,7 @@ class AddressPattern(StrEnum):
     POLYNOMIAL = "polynomial"
     """Known exactly, but variables are multiplied."""
     INDIRECT = "indirect"
-    """It depends on data that was loaded."""
     UNKNOWN = "unknown"
-    """The analysis could not follow it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +30,6 @@ class LoopFacts:
     """A loop as one call path reaches it."""
 
     name: str
-    """Name of its iteration symbol."""
     line: int
     condition: Condition
     """Holds for the iterations that run, as a condition on the iteration number."""
@@ -43,7 +40,6 @@ class LoopFacts:
 
     @property
     def symbol(self) -> Symbol:
-        """Its iteration number."""
         return Symbol(SymbolKind.LOOP, self.name)
 
     def count_symbols(self) -> frozenset[Symbol]:
@@ -55,8 +51,6 @@ class LoopFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryAccess:
-    """A load, store or atomic operation of one work-item."""
-
     site: int
     """Place in the source; a helper function's site has one access per path that calls it."""
     block: int
@@ -96,7 +90,6 @@ class MemoryAccess:
         )
 
     def describe_unknown(self) -> str:
-        """Say why nobody knows its address."""
         told = f"the address of {self.text or self.buffer or 'an access'}"
         if self.pattern is AddressPattern.INDIRECT:
             return f"{told} depends on data in {', '.join(self.sources) or 'a buffer'}"

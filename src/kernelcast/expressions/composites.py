@@ -32,8 +32,6 @@ def divide_trunc(numerator: Value, denominator: Value) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class Division(Composite):
-    """A quotient or a remainder of two expressions."""
-
     numerator: Expr
     denominator: Expr
 
@@ -151,8 +149,6 @@ def _take_out(monomial: Monomial, product: Monomial) -> Monomial | None:
 
 @dataclass(frozen=True, slots=True)
 class Extremum(Composite):
-    """The lesser or the greater of two expressions."""
-
     left: Expr
     right: Expr
     is_least: bool

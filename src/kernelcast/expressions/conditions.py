@@ -38,7 +38,6 @@ class Condition(Compound["Condition"]):
         raise NotImplementedError
 
     def negated(self) -> "Condition":
-        """Give the condition that holds where this one does not."""
         raise NotImplementedError
 
 
@@ -70,8 +69,6 @@ UNKNOWN = Unknown()
 
 
 class Relation(StrEnum):
-    """How a comparison's expression relates to zero."""
-
     NOT_NEGATIVE = ">="
     ZERO = "=="
     NOT_ZERO = "!="
@@ -79,8 +76,6 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Condition):
-    """An expression's relation to zero."""
-
     expr: Expr
     """What is compared with zero; `compare` brings it into its simplest form."""
     relation: Relation

@@ -16,7 +16,6 @@ ONCE = -1
 class ParameterFacts:
     name: str
     type_name: str
-    """As in the source."""
     space: MemorySpace
     """Address space of what a pointer points to; private for values."""
     is_pointer: bool
@@ -34,15 +33,11 @@ class ParameterFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalArray:
-    """Local memory that a kernel declares."""
-
     name: str
     bytes: int
 
 
 class BlockKind(StrEnum):
-    """How a block comes to be executed."""
-
     ENTRY = "entry"
     THEN = "then"
     ELSE = "else"
@@ -66,7 +61,6 @@ class BlockFacts:
     kind: BlockKind
     line: int
     parent: int | None
-    """The block around it."""
     counter: int
     """How often it is executed: index in `KernelFacts.reaches`, or `ONCE`."""
     operations: OperationCounts
@@ -78,7 +72,6 @@ class CounterReach:
 
     guard: Condition
     loops: tuple[LoopFacts, ...]
-    """Around it, outermost first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,16 +89,12 @@ class ContentRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Something the analysis could not understand."""
-
     line: int
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelFacts:
-    """What can be known about a kernel without running it."""
-
     kernel: str
     line: int
     parameters: tuple[ParameterFacts, ...]
@@ -113,9 +102,7 @@ class KernelFacts:
     blocks: tuple[BlockFacts, ...]
     """Of the kernel and the functions it calls."""
     lines: tuple[LineFacts, ...] = ()
-    """What each line with code executes."""
     reaches: tuple[CounterReach, ...]
-    """What each counter counts."""
     accesses: tuple[MemoryAccess, ...]
     """Global, constant and local memory."""
     loops: tuple[LoopFacts, ...]

@@ -28,8 +28,6 @@ _ONE = Expr.constant(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NestLoop:
-    """One loop of a nest."""
-
     name: str
     """Its variable; expressions name it as ``Symbol(SymbolKind.LOOP, name)``, which stands for the
     number of the iteration, from 0."""
@@ -39,7 +37,6 @@ class NestLoop:
     step: Expr = _ONE
     """By how much its variable changes, over constants."""
     line: int = 0
-    """Where it stands; 0 if there is no source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +68,6 @@ class NestAccess:
     bytes: int
     text: str = ""
     line: int = 0
-    """Where it stands; 0 if there is no source."""
     condition: Condition = TRUE
     """Iterations in which it is executed, over loop variables, constants and decisions."""
 

@@ -33,15 +33,11 @@ class WarpWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelledLaunch:
-    """Everything an analytic model knows of a launch."""
-
     kernel: str
     ndrange: NDRange
-    """The index space; the local size is chosen."""
     accesses: tuple[MemoryAccess, ...]
     """What each work-item touches, from the source, from text or from a code generator."""
     scalars: Mapping[str, int] = field(default_factory=dict)
-    """Values of the scalar arguments that expressions name."""
     buffers: Mapping[str, int] = field(default_factory=dict)
     """Bytes of each buffer, where known. A buffer that is missing has no known end."""
     alignments: Mapping[str, int] = field(default_factory=dict)
@@ -50,12 +46,10 @@ class ModelledLaunch:
     work: WarpWork | None = None
     """By compiled code; None where no compiler for GPUs was asked, or data decide of loops."""
     registers: int | None = None
-    """32-bit registers per work-item; None if no compiler was asked."""
     local_bytes: int = 0
     updates_per_work_item: int = 1
     """Results that one work-item computes (thread folding); what volumes per update refer to."""
     recorded: RecordedAddresses | None = None
-    """Addresses of sampled work-groups, for accesses whose address depends on data."""
     warps: tuple[WarpCounters, ...] = ()
     """How work-items that run in step share instructions, by width; none if it was not counted."""
     notes: tuple[str, ...] = ()

@@ -79,8 +79,6 @@ def answering(context: islpy.Context) -> Iterator[None]:
 
 
 class IslSpace:
-    """Points with a whole number for each of some symbols."""
-
     def __init__(self, symbols: Sequence[Symbol], context: islpy.Context) -> None:
         self.symbols = tuple(symbols)
         space = islpy.Space.set_alloc(context, 0, len(self.symbols))
@@ -109,7 +107,6 @@ class IslSpace:
         return reduce(islpy.PwAff.add, others, islpy.PwAff.from_aff(affine))
 
     def to_isl_set(self, condition: Condition, *, approximates: bool = False) -> islpy.Set:
-        """Give the points for which a condition holds."""
         if isinstance(condition, And | Or):
             parts = (self.to_isl_set(one, approximates=approximates) for one in condition.parts)
             if isinstance(condition, And):
@@ -250,7 +247,6 @@ class PointSet(IslSpace):
         return range(low, high + 1)
 
     def takes(self, expr: Expr) -> bool:
-        """Tell whether an expression is quasi-affine over the coordinates."""
         try:
             with answering(self.context):
                 self.to_isl(expr)
@@ -359,13 +355,9 @@ class PlacedAccesses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPoints:
-    """The index space of a launch as conditions on ids."""
-
     ndrange: NDRange
-    """The index space; its local size is chosen."""
     scalars: Mapping[str, int]
     slabs: SlabSpace | None = None
-    """Into which it is cut."""
 
     def place(
         self, accesses: Iterable[MemoryAccess], context: islpy.Context, *, is_exact: bool

@@ -28,8 +28,6 @@ Made = TypeVar("Made")
 
 
 class Compound(Generic[Made]):
-    """What is made of others: an expression, a factor, a condition."""
-
     __slots__ = ("__dict__",)  # of what is remembered
     __match_args__: tuple[str, ...]
 
@@ -45,7 +43,6 @@ class Compound(Generic[Made]):
         return [one for one in self.arguments if isinstance(one, Compound)]
 
     def symbols(self) -> frozenset[Symbol]:
-        """Give the symbols in it, those inside divisions and choices too."""
         return self._symbols
 
     @cached_property
@@ -75,7 +72,6 @@ class Compound(Generic[Made]):
         return made
 
     def evaluate(self, bindings: Bindings) -> Value | Truth:
-        """Give its value for these values of its symbols."""
         raise NotImplementedError
 
     def evaluate_where(self, mask: BoolArray, bindings: Bindings) -> Value | Truth:
@@ -161,7 +157,6 @@ class Expr(Compound["Expr"]):
 
     @property
     def constant_value(self) -> int | None:
-        """The value, if it depends on no symbol."""
         if not self._terms:
             return 0
         return self._terms.get(()) if len(self._terms) == 1 else None

@@ -12,8 +12,6 @@ from kernelcast.records.ndrange import MAX_DIMENSIONS
 
 
 class SymbolKind(StrEnum):
-    """What a symbol stands for."""
-
     LOCAL_ID = "local_id"
     GROUP_ID = "group_id"
     GLOBAL_ID = "global_id"
@@ -68,7 +66,6 @@ class Symbol:
     extent = (1, 1)
 
     def __new__(cls, kind: SymbolKind, name: str = "", axis: int = 0) -> "Symbol":
-        """Give the one object for this symbol."""
         found = _INTERNED.get((kind, name, axis))
         if found is not None:
             return found

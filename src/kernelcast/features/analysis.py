@@ -22,8 +22,8 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 from cachetools import LRUCache, cached
 
 from kernelcast.compiling import Compiled, CompiledKernel, Target, cache, compile_kernel
-from kernelcast.compiling.ir import read_module
 from kernelcast.compiling.compiler import digest_code
+from kernelcast.compiling.ir import read_module
 from kernelcast.compiling.targets import read_options
 from kernelcast.expressions.kernel_facts import Gap, KernelFacts
 from kernelcast.features.ir.facts import FactsReader

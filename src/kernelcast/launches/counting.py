@@ -1,7 +1,7 @@
 """Counts what a launch executes: from its source, or by running an instrumented copy."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from kernelcast.expressions.kernel_facts import KernelFacts
@@ -25,25 +25,17 @@ from kernelcast.workers import COUNTING
 Chosen = TypeVar("Chosen")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
-    ndrange: NDRange
-    sample: CounterSample
-    addresses: RecordedAddresses
-    """Of some of the counted work-groups."""
-
-
 def count_launch(
     launch: CountingLaunch,
     kernel: Kernel,
     *,
-    work_groups: int = 8,
     seed: int = 0,
     report: Callable[[str], None] = lambda _: None,
-) -> Counted:
-    """Run a copy of the kernel that counts and records addresses on a few work-groups."""
+) -> tuple[CounterSample, RecordedAddresses]:
+    """Run a copy of the kernel that counts on a few work-groups, and on some of them also records
+    addresses."""
     ndrange = launch.ndrange
-    chosen = choose_work_groups(ndrange, work_groups, seed)
+    chosen = choose_work_groups(ndrange, 8, seed)
     boxes = [box_near(group, 1, ndrange.group_counts) for group in chosen]
     report(COUNTING)
     copy = write_counting_copy(kernel)
@@ -56,16 +48,10 @@ def count_launch(
     most = max(int(one.counts[-1].max()) for one in trial)
     # Addresses written down per work-group at most: 64 MiB.
     capacity = max(1, min(most, (1 << 22) // ndrange.work_group_size))
-    counted = launch.count(copy, built, recorded, capacity=capacity)
-    return Counted(
-        ndrange=ndrange,
-        sample=sample,
-        addresses=read_log(ndrange, counted),
-    )
+    return sample, read_log(ndrange, launch.count(copy, built, recorded, capacity=capacity))
 
 
 def choose_recorded(counted: Sequence[Chosen]) -> Sequence[Chosen]:
-    """Choose those of the counted work-groups that write their addresses down."""
     return counted[:: -(-len(counted) // 2)]  # two of them
 
 
@@ -100,7 +86,9 @@ def count_exactly(
     return replace(derived, patterns=patterns, is_measured=True)
 
 
-def summarise_run(problem: Problem, counted: Counted) -> SoftwareCounters:
+def summarise_run(
+    problem: Problem, sample: CounterSample, addresses: RecordedAddresses
+) -> SoftwareCounters:
     facts = read_facts(problem.kernel)
-    patterns = measure_requests(facts.accesses, counted.addresses)
-    return replace(summarise(facts, counted.sample, patterns=patterns), is_measured=True)
+    patterns = measure_requests(facts.accesses, addresses)
+    return replace(summarise(facts, sample, patterns=patterns), is_measured=True)

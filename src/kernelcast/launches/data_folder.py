@@ -13,7 +13,6 @@ STORE_VARIABLE = "KERNELCAST_STORE"
 
 
 def data_folder() -> Path:
-    """Find the user's data folder, by KERNELCAST_DATA or the platform; it need not be there."""
     chosen = os.environ.get(_VARIABLE)
     if chosen:
         return Path(chosen)

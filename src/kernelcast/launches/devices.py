@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -20,7 +21,15 @@ from kernelcast.records.device import DeviceDescription, DeviceReport, TimerChec
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.private_files import write_private
 from kernelcast.sampling.runtimes import list_runtime_files
-from kernelcast.workers import SPARE, Reporter, Task, WarmChildren, run_isolated, take_result
+from kernelcast.workers import (
+    BESIDE,
+    SPARE,
+    Reporter,
+    Task,
+    WarmChildren,
+    run_isolated,
+    take_result,
+)
 from kernelcast.workers.wire import NotDecodableError, decode, encode
 
 Answer = TypeVar("Answer")
@@ -39,6 +48,21 @@ _TOLD: Final = (
     "/proc/sys/kernel/random/boot_id", "/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/memory.max",
 )  # fmt: skip
 _DRIVER_FILES: Final = ("dri/*", "nvidia*", "kfd", "mali*")
+
+
+@cache
+def share_children() -> WarmChildren:
+    """Give the child processes that list devices and sample on them."""
+    return WarmChildren()
+
+
+def start_ahead(device_id: str | None) -> None:
+    """Start the process that lists the devices, then samples on one; waits for nothing."""
+    steps = ["kernelcast.launches.devices:look:"]
+    if device_id is not None:
+        sampling = "kernelcast.predictor.answering.measuring"
+        steps.append(f"{BESIDE}{sampling}:make_ready:{device_id}")
+    share_children().start_ahead(steps)
 
 
 def list_descriptions(children: WarmChildren | None = None) -> list[DeviceDescription]:

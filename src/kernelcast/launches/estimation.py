@@ -120,7 +120,8 @@ def estimate_runs(
     warnings = []
     if sampled.saturation.disagreement:
         warnings.append(sampled.saturation.disagreement)
-    if _is_too_small(sampled, fit):
+    is_small = fit.seconds < _SHORT_KERNEL_S or sampled.ndrange.work_group_count < _FEW_WORK_GROUPS
+    if is_small:
         warnings.append(
             f"the launch is small: sampling was made for at least {_FEW_WORK_GROUPS} work-groups "
             f"and {_SHORT_KERNEL_S * 1e3:.0f} ms"
@@ -150,7 +151,7 @@ def estimate_runs(
         sampling_seconds=sampling_s,
         overhead_seconds=0.0,
         warnings=(*list_contention(contention), *warnings),
-        in_domain=not _is_too_small(sampled, fit),
+        in_domain=not is_small,
         launch_seconds=sampled.launch_overhead_s,
         explanation=Explanation(
             tier=Tier.LINEAR,
@@ -202,7 +203,3 @@ def time_whole(launch: PreparedLaunch) -> tuple[float, float]:
     slowdown = 1 + spent.waited_s / spent.worked_s if spent else 1.0
     is_told = launch.device.kind is DeviceKind.CPU and slowdown >= NOTICEABLE
     return seconds, slowdown if is_told else 1.0
-
-
-def _is_too_small(sampled: Sampled, fit: LinearFit) -> bool:
-    return fit.seconds < _SHORT_KERNEL_S or sampled.ndrange.work_group_count < _FEW_WORK_GROUPS

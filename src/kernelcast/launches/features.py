@@ -43,7 +43,7 @@ from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.session import DeviceSession, open_session
+from kernelcast.sampling.session import open_session
 from kernelcast.workers import COUNTING, Task
 
 DEFAULT_GROUPS = frozenset({FeatureGroup.STATIC, FeatureGroup.COUNTERS, FeatureGroup.COMPILER})
@@ -189,42 +189,32 @@ def read_device_features(
 ) -> DeviceFindings:
     """Read what a device of an id tells of a problem; what a child process is asked."""
     problem, device_id, settings = asked
+    groups, seed, recorded = settings.groups, settings.seed, None
     costs_s: dict[str, float] = {}
     with _step(costs_s, "opening the device", report):
         session = open_session(*choose_device(device_id, find_devices()))
-    found = read_in_session(session, problem, settings, report=report)
-    found.costs_s = costs_s | found.costs_s
-    return found
-
-
-def read_in_session(
-    session: DeviceSession,
-    problem: Problem,
-    settings: FeatureSettings,
-    *,
-    report: ReportProgress = lambda _: None,
-) -> DeviceFindings:
-    groups, seed, recorded = settings.groups, settings.seed, None
-    found = DeviceFindings(ndrange=problem.ndrange, compute_units=session.description.compute_units)
+    found = DeviceFindings(
+        ndrange=problem.ndrange, compute_units=session.description.compute_units, costs_s=costs_s
+    )
     if FeatureGroup.COMPILER in groups:
-        with _step(found.costs_s, "compiler facts", report):
+        with _step(costs_s, "compiler facts", report):
             found.compiler = read_compiler_facts(session, problem.kernel, problem.ndrange)
     with prepared_launch(session, problem, CountingLaunch, seed=seed) as launch:
         found.ndrange = launch.ndrange
         if groups & {FeatureGroup.COUNTERS, FeatureGroup.ANALYTIC}:
-            with _step(found.costs_s, COUNTING, report):
+            with _step(costs_s, COUNTING, report):
                 recorded = add_counts(found, problem, launch, seed=seed)
         if groups & {FeatureGroup.SAMPLED, FeatureGroup.COMPILER}:
             is_sampled = FeatureGroup.SAMPLED in groups
-            with _step(found.costs_s, "sampling" if is_sampled else "finding P_sat", report):
+            with _step(costs_s, "sampling" if is_sampled else "finding P_sat", report):
                 found.saturation = launch.saturation
                 if is_sampled:
                     plan = SamplingPlan(seed=seed)
                     found.run = sample_by_source(launch, plan, problem.kernel, problem.arguments)
                     found.linear_s = fit_linear(found.run).seconds
     if FeatureGroup.ANALYTIC in groups:
-        with _step(found.costs_s, "analytic model", report):
-            add_analytic_findings(found, problem, session.description.id, recorded)
+        with _step(costs_s, "analytic model", report):
+            add_analytic_findings(found, problem, device_id, recorded)
     return found
 
 
@@ -236,13 +226,13 @@ def add_counts(
         waits = ask_source(problem.kernel, find_wait_loop)
         if waits:
             raise KernelRunError(f"{waits}, and a run of a few work-groups may wait for ever")
-        counted = count_launch(launch, problem.kernel, seed=seed)
-        found.counters = summarise_run(problem, counted)
-        found.ndrange = counted.ndrange
+        sample, addresses = count_launch(launch, problem.kernel, seed=seed)
+        found.counters = summarise_run(problem, sample, addresses)
+        found.ndrange = launch.ndrange
     except KernelcastError as error:
         found.notes.append(f"counters are derived from the source: {error}")
         return None
-    return counted.addresses
+    return addresses
 
 
 def add_analytic_findings(

@@ -7,7 +7,8 @@ the files: one number a line. Descriptions are calibrated here, shipped, or in a
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
@@ -77,7 +78,6 @@ def dump_machine(machine: MachineDescription) -> str:
 
 
 def write_machine(path: Path, machine: MachineDescription) -> None:
-    """Write a description so that the file is there whole or not at all."""
     what = "the machine description"
     with writing(path, what):
         if not path.parent.exists():  # the data folder above it is closed to others, not this one
@@ -128,16 +128,12 @@ _Dumper.add_representer(str, _write_text)
 _Dumper.add_representer(float, _write_number)
 
 
-_SUFFIXES = frozenset({".yaml", ".yml"})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownMachine:
     name: str
     """A device's id, or the name of a shipped description."""
     path: Path
     is_shipped: bool
-    """Whether it came with kernelcast; else it was calibrated here."""
 
 
 def machine_path(device_id: str) -> Path:
@@ -147,60 +143,46 @@ def machine_path(device_id: str) -> Path:
 def list_machines() -> list[KnownMachine]:
     """List all descriptions, those calibrated here first."""
     shipped = Path(str(files("kernelcast"))) / "data" / "machines"
-    return [
-        *_list_folder(data_folder() / "machines", is_shipped=False),
-        *_list_folder(shipped, is_shipped=True),
-    ]
+    found = []
+    for folder in (data_folder() / "machines", shipped):
+        with suppress(OSError):
+            found += [
+                KnownMachine(name=path.stem, path=path, is_shipped=folder == shipped)
+                for path in sorted(folder.glob("*.yaml"))
+                if not path.name.startswith(".")
+            ]
+    return found
 
 
 def find_machine(wanted: str | Path) -> MachineDescription:
     """Read the description of a device's id, a shipped name, a beginning of one, or a file."""
     text = str(wanted)
-    if Path(text).suffix.lower() in _SUFFIXES or os.sep in text or isinstance(wanted, Path):
+    if Path(text).suffix.lower() in {".yaml", ".yml"} or os.sep in text or isinstance(wanted, Path):
         return read_machine(Path(text))
-    known = list_machines()
-    begin = _fold_name(text)
-    for matching in (
-        [one for one in known if _fold_name(one.name) == begin],
-        [one for one in known if begin and _fold_name(one.name).startswith(begin)],
-    ):
-        if len(matching) == 1 or (matching and matching[0].name == matching[-1].name):
-            return read_machine(matching[0].path)
-        if matching:
-            raise UnknownMachineError(_explain(text, known, matching))
-    raise UnknownMachineError(_explain(text, known, ()))
-
-
-def _list_folder(folder: Path, *, is_shipped: bool) -> list[KnownMachine]:
-    try:
-        paths = sorted(folder.glob("*.yaml"))
-    except OSError:
-        return []
-    return [
-        KnownMachine(name=path.stem, path=path, is_shipped=is_shipped)
-        for path in paths
-        if not path.name.startswith(".")
+    known, begin = list_machines(), _fold_name(text)
+    matching = [one for one in known if _fold_name(one.name) == begin] or [
+        one for one in known if begin and _fold_name(one.name).startswith(begin)
     ]
-
-
-def _fold_name(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
-def _explain(text: str, known: list[KnownMachine], matching: Iterable[KnownMachine]) -> str:
+    if matching and matching[0].name == matching[-1].name:
+        return read_machine(matching[0].path)
     several = ", ".join(one.name for one in matching)
     start = (
-        f"machine {text!r} may be {several}; give more of the name"
-        if several
+        f"machine {text!r} may be {several}; give more of the name" if several
         else f"there is no machine description {text!r}"
+    )  # fmt: skip
+    shipped, calibrated = (
+        ", ".join(one.name for one in known if one.is_shipped is is_shipped) or "none"
+        for is_shipped in (True, False)
     )
-    shipped = ", ".join(one.name for one in known if one.is_shipped) or "none"
-    calibrated = ", ".join(one.name for one in known if not one.is_shipped) or "none"
-    return (
+    raise UnknownMachineError(
         f"{start}. Calibrated here ({data_folder() / 'machines'}): {calibrated}. Shipped: "
         f"{shipped}. `kernelcast calibrate --device ID` makes one of a device of this machine; "
         "a file (.yaml) will do as well"
     )
+
+
+def _fold_name(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 # Words of a device's name, and the description. Several boards have one chip: clocks and memory

@@ -29,7 +29,6 @@ class LaunchFacts:
     """What is known of a launch on a device beside samples; it holds for every sampling."""
 
     values: Mapping[str, float]
-    """All features but the sampled ones, by name."""
     issued_per_work_item: float | None
     """Instructions issued per work-item, by software counters."""
     analytic: AnalyticEstimate | None
@@ -67,7 +66,6 @@ class RecordedAnswer:
 
 
 def write_recordings(path: Path, recordings: Sequence[Recording]) -> None:
-    """Write recordings so that the file is there whole or not at all."""
     told = [asdict(one) for one in recordings]
     for facts in (one["facts"] for one in told if one["facts"]):
         known = {name: peak for name, peak in facts["peaks"].items() if math.isfinite(peak)}

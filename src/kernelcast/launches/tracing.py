@@ -50,16 +50,13 @@ def trace_problem(
     problem, device_id, settings = asked
     report("opening the device")
     session = open_session(*choose_device(device_id, find_devices()))
-    return trace_in_session(session, problem, settings, report=report)
+    return trace_in_session(session, problem, settings, report)
 
 
 def trace_in_session(
-    session: DeviceSession,
-    problem: Problem,
-    settings: TraceSettings,
-    *,
+    session: DeviceSession, problem: Problem, settings: TraceSettings,
     report: Callable[[str], None] = lambda _: None,
-) -> WorkGroupTrace:
+) -> WorkGroupTrace:  # fmt: skip
     report("building the kernel and its buffers")
     try:
         traced: Kernel | str = make_tracing_kernel(problem.kernel)

@@ -10,9 +10,8 @@ from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
-from kernelcast.launches.child_processes import share_children
 from kernelcast.launches.data_folder import choose_store
-from kernelcast.launches.devices import choose_devices, forget_devices
+from kernelcast.launches.devices import choose_devices, forget_devices, share_children
 from kernelcast.launches.estimation import ReportProgress, estimate_runs
 from kernelcast.launches.recordings import RecordedAnswer, Recording
 from kernelcast.launches.settings import (

@@ -62,8 +62,6 @@ _FLOPS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopPrediction:
-    """What the models say of a loop nest of one size."""
-
     constants: Mapping[str, int]
     cores: int
     volumes: CacheVolumes
@@ -84,20 +82,16 @@ class LoopPrediction:
         return self.ecm.cycles_of(self.cores)
 
     def value(self, unit: Unit) -> float:
-        """Give the ECM model's time or rate."""
         return self.work.tell(self.cycles, unit)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was assumed or missing."""
         roofline = self.roofline.notes if self.roofline is not None else ()
         return tuple(dict.fromkeys((*self.ecm.notes, *roofline)))
 
 
 @dataclass(kw_only=True)
 class LoopModel:
-    """A loop nest on a machine."""
-
     nest: LoopNest
     machine: CpuMachine
     predictor: str = PREDICTORS[0]
@@ -125,7 +119,6 @@ class LoopModel:
 
     @cached_property
     def _outcomes(self) -> "list[LoopModel]":
-        """The models of the nest as data may have it."""
         if not self.nest.decisions:
             return [self]
         return [replace(self, nest=one) for one in list_outcomes(self.nest)]
@@ -186,7 +179,6 @@ class LoopModel:
         ])  # fmt: skip
 
     def scale(self, constants: Mapping[str, int]) -> tuple[ScalingPoint, ...]:
-        """Predict one core to all."""
         first = self.predict(constants)
         return scale_cores(
             lambda cores: self._traffic.predict(constants, cores), self.machine, first.in_core
@@ -239,8 +231,6 @@ _OTHERWISE = "or take the instruction table (--core table)"
 
 
 class MicroArchitecture(NamedTuple):
-    """A generation of processors."""
-
     name: str
     target: str
     """What LLVM calls it, and ``-march=`` of gcc and clang."""
@@ -295,7 +285,6 @@ class CompiledLoop:
 
 
 def write_program(listing: Listing) -> str:
-    """Write the program that runs a listing's loop."""
     parts = {
         "directives": listing.directives,
         "arrays": [
@@ -322,7 +311,6 @@ def write_program(listing: Listing) -> str:
 def write_loop(
     source: str, nest: LoopNest, constants: Mapping[str, int], compiler: str, flags: Sequence[str]
 ) -> LoopToRun:
-    """Write the program that runs a listing's loop."""
     constants = {**nest.constants, **constants}
     values = bind_names(constants)
     size = sum(one.count_bytes(values) for one in nest.arrays)

@@ -33,7 +33,6 @@ _USUAL: Final = {"nvidia": "sm_80", "unknown": "sm_80", "cdna": "gfx90a", "rdna"
 
 
 def find_target(machine: MachineDescription) -> Target:
-    """Find the processor that a GPU's code is made for."""
     text = f"{machine.id} {machine.name}".lower()
     for pattern, processor in _PROCESSORS:
         if match := re.search(pattern, text):
@@ -88,7 +87,6 @@ def _compile(kernel: Kernel, target: Target) -> Compiled:
 
 
 def estimate_analytically(launch: ModelledLaunch, machine: MachineDescription) -> AnalyticEstimate:
-    """Estimate the time of a launch by the model of GPUs or of CPUs."""
     if machine.kind is DeviceKind.CPU:
         return estimate_cpu(launch, machine)
     if machine.kind is DeviceKind.GPU:

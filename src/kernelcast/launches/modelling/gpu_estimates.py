@@ -74,7 +74,6 @@ def write_launch(local_size: tuple[int, ...], folds: Folds) -> str:
 def model_volumes(
     launch: ModelledLaunch, machine: MachineDescription, rates: HitRates | None = None
 ) -> GpuVolumes:
-    """Ask the GPU model for the data that a launch moves."""
     machine.require_kind(DeviceKind.GPU)
     limit = machine.max_work_group_size
     size = launch.ndrange.work_group_size
@@ -165,7 +164,6 @@ def sweep_sizes(
     machine: MachineDescription,
     local_sizes: Sequence[tuple[int, ...] | None] = (None,),
 ) -> Iterator[tuple[int, Configuration | None]]:
-    """Ask for domains of several sizes, each with some local sizes."""
     for value in values:
         source = make_source(value)
         for local_size in local_sizes:
@@ -187,7 +185,6 @@ class Transition:
 
 
 def find_transition(sizes: Sequence[float], volumes: Sequence[float]) -> Transition | None:
-    """Find where a volume climbs as sizes grow."""
     low = min(volumes)
     start = max(index for index, volume in enumerate(volumes) if volume == low)
     high = max(volumes[start:])
@@ -228,8 +225,6 @@ was measured there."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredLaunch:
-    """Volumes that counters measured of one launch."""
-
     local_size: tuple[int, ...]
     folds: Folds = ()
     volumes: Mapping[str, float] = field(default_factory=dict)
@@ -398,8 +393,6 @@ def _make_rates(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """One quantity of several launches."""
-
     quantity: str
     labels: tuple[str, ...]
     measured: tuple[float, ...]
@@ -450,7 +443,6 @@ def compare_with_measured(
 
 
 def comparison_to_json(found: Comparison) -> dict[str, object]:
-    """Give measured and predicted values of one quantity, with what they say of the model."""
     rows = zip(found.labels, found.measured, found.predicted, strict=True)
     names = ("launch", "measured", "predicted")
     return {

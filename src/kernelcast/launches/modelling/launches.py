@@ -50,7 +50,6 @@ class ModelledKernel:
     """Offsets of buffers from a 128-byte boundary, in bytes, where not 0."""
     local_bytes: int
     problem: Problem | None = None
-    """None of a kernel that was written down."""
     folds: Folds = ()
     """Axes and updates per work-item, unless another folding is asked for."""
     registers: int | None = None
@@ -157,7 +156,6 @@ class ModelledKernel:
 
 
 def model_kernel(problem: Problem) -> ModelledKernel:
-    """Analyse a problem's kernel and bind its arguments."""
     facts = read_facts(problem.kernel)
     if len(facts.parameters) != len(problem.arguments):
         names = ", ".join(one.name for one in facts.parameters) or "none"
@@ -204,7 +202,6 @@ def model_launch(
     counters: SoftwareCounters | None = None,
     recorded: RecordedAddresses | None = None,
 ) -> ModelledLaunch:
-    """Give a problem's launch as analytic models see it."""
     refuse_persistent(problem.kernel)
     kernel = model_kernel(problem)
     kernel.counters, kernel.recorded = counters, recorded

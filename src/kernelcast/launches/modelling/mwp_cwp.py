@@ -122,7 +122,6 @@ def estimate_mwp_cwp(
     *,
     counters: SoftwareCounters | None = None,
 ) -> AnalyticEstimate:
-    """Estimate the time of a launch by Hong and Kim's model."""
     units = read_units(launch, machine)
     coal, uncoal, per_mw, bytes_per_warp = _count_memory(launch, units)
     counts, costs = launch.executed, units.instruction_s

@@ -35,7 +35,6 @@ from kernelcast.records.yaml_files import (
 def read_launch_source(
     path: Path, *, parameters: Mapping[str, Number] | None = None
 ) -> ModelledKernel:
-    """Read a problem file or an access file."""
     if is_access_file(path):
         return read_access_file(path, parameters=parameters)
     return model_kernel(read_problem(path, parameters=parameters))
@@ -65,9 +64,9 @@ def record_accesses(
     session = open_session(*choose_device(wanted, devices))
     problem = problem.on(session.description)
     with prepared_launch(session, problem, CountingLaunch, seed=0) as launch:
-        counted = count_launch(launch, problem.kernel, report=report)
-    counters = summarise(source.facts, counted.sample)
-    return replace(source, ndrange=counted.ndrange, counters=counters, recorded=counted.addresses)
+        sample, addresses = count_launch(launch, problem.kernel, report=report)
+    counters = summarise(source.facts, sample)
+    return replace(source, ndrange=launch.ndrange, counters=counters, recorded=addresses)
 
 
 def is_access_file(path: Path) -> bool:
