@@ -86,8 +86,8 @@ class FastestLaunch:
 
     @property
     def seconds(self) -> float:
-        whole_s = self.entry.total_s if self.compared is Compared.WITH_TRANSFERS else None
-        return (self.entry.kernel_s or 0.0) if whole_s is None else whole_s
+        known = self.entry.total_s if self.compared is Compared.WITH_TRANSFERS else None
+        return known or self.entry.kernel_s or 0.0
 
     def __str__(self) -> str:
         notes = [f"by {self.compared}"]

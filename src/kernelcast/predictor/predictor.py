@@ -19,7 +19,7 @@ from cachetools import LRUCache
 
 from kernelcast.launches.machines import find_sound_machine
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
-from kernelcast.predictor.answering.launch_history import LaunchHistory, see
+from kernelcast.predictor.answering.launch_history import LaunchHistory, doubt_launch, see
 from kernelcast.predictor.answering.launch_request import (
     RequestReader,
     check_device_ids,
@@ -337,7 +337,10 @@ class Predictor:
             If that is not known, as where the store does not answer.
         """
         if isinstance(launch, LaunchIdentity):
-            return self._memory.recall(launch, by_key=True)
+            history = self._memory.recall(launch)
+            machine = find_sound_machine(launch.device.id)
+            history.hold_against([*history.known, *doubt_launch(machine)])
+            return history
         request = self._reader.read(launch, device, policy=policy or self._policy, remembers=False)
         return self._answers.recall_history(request)
 

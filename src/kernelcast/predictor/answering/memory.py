@@ -36,13 +36,7 @@ from kernelcast.models.evidence.model import (
 )
 from kernelcast.models.evidence.sizes import MEASURES, KnownSize, measure_work, tabulate_sizes
 from kernelcast.predictor.answering.composing import Basis
-from kernelcast.predictor.answering.launch_history import (
-    Claim,
-    LaunchHistory,
-    Seen,
-    claim,
-    doubt_launch,
-)
+from kernelcast.predictor.answering.launch_history import Claim, LaunchHistory, Seen, claim
 from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRequest
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.processes import MOST_MOMENTS, EstimateOutcome
@@ -459,11 +453,8 @@ class Memory:
                 if one.identity.device.id == device_id:
                     del self._launches[key]
 
-    def recall(self, identity: LaunchIdentity, *, by_key: bool = False) -> LaunchHistory:
-        """Give what was collected or observed of exactly this launch.
-
-        By its key, an index has them among however many, of a kernel of this name only.
-        """
+    def recall(self, identity: LaunchIdentity) -> LaunchHistory:
+        """Give what was collected or observed of exactly this launch."""
         with self._met:
             known = self._launches.get(_name(identity))
         history = LaunchHistory()
@@ -471,18 +462,9 @@ class Memory:
             history.known = (known.expected,)
         store = self.open(may_create=False)
         if store is not None:
-            from kernelcast.training_data.store.schema import Selection, dump_once
+            from kernelcast.training_data.store.schema import Selection
 
             wanted = Selection(launch_keys=(identity.key,), **_COUNTING)
-            if not by_key and identity.ndrange is not None:
-                wanted = Selection(
-                    kernel_digests=(identity.kernel.digest,),
-                    device_ids=(identity.device.id,),
-                    drivers=(identity.device.driver,),
-                    ndranges=(dump_once(identity.ndrange),),
-                    arguments_digests=(identity.arguments_digest,),
-                    **_COUNTING,
-                )
             # Older observations of a launch say nothing more about it.
             rows = store.read_newest(wanted, _COLUMNS, most=200)
             # Estimates that came with observations: the last few.
@@ -490,9 +472,6 @@ class Memory:
             history.known += tuple(map(claim, stored))
             for row in rows:
                 history.add(_see(row))
-        if by_key:
-            machine = find_sound_machine(identity.device.id)
-            history.hold_against([*history.known, *doubt_launch(machine)])
         return history
 
     def _read_sizes(self, digest: str, device_id: str, driver: str) -> dict[SizeKey, LaunchHistory]:
