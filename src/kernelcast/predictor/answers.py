@@ -265,10 +265,9 @@ class Answers:
         moments, kept = policy.settings.plan.moments, None
         if request.remembers or policy.spares_samples:
             kept, kernel = self._recall_samples(request), self.memory.kernel_of(identity)
-            model = self.trained_models.find_evidence(request.device).model
             if kept is None:
                 basis = self._describe(request, identity)
-                moments = choose_by_sizes(kernel, identity, basis.size, model, policy)
+                moments = choose_by_sizes(kernel, identity, basis, policy)
                 if not moments:
                     spared = (
                         "it was not sampled: other sizes were observed, and samples would cost "
@@ -278,6 +277,7 @@ class Answers:
                     known.basis = replace(basis, missing=missing)
                     return known
             else:
+                model = self.trained_models.find_evidence(request.device).model
                 moments = choose_more(kept, identity, policy.settings, kernel, model)
                 if not moments:
                     free = kept.as_kept(policy.settings.coverage)
@@ -436,9 +436,8 @@ class Answers:
 
         def is_told_by_sizes() -> bool:
             """Tell whether other sizes answer, some of them observed."""
-            return kernel.count_observed(identity, policy) > 0 and bool(
-                kernel.ask(identity, basis.size, basis.model, policy)
-            )
+            is_any_observed = kernel.count_observed(identity, policy) > 0
+            return is_any_observed and bool(kernel.ask(identity, basis, policy))
 
         if is_told_by_sizes():
             return basis
@@ -514,9 +513,9 @@ class Answers:
         basis = known.basis
         if basis is None:
             return None
-        history, model = self._recall(known, policy), basis.model
+        history = self._recall(known, policy)
         identity = basis.estimate.identity or known.identity
-        sizes = self.memory.kernel_of(identity).ask(identity, basis.size, model, policy)
+        sizes = self.memory.kernel_of(identity).ask(identity, basis, policy)
         if not known.is_compared and (basis.pieces or sizes):
             alone, _ = compose(basis, LaunchHistory(), sizes, policy)
             assert alone is not None  # of the pieces that there are

@@ -77,8 +77,7 @@ class Refiner:
             self._waiting.clear()
             self._changed.notify_all()
 
-    def close(self) -> None:
-        self.stop()
+    def join(self) -> None:
         if self._thread is not None:
             self._thread.join(timeout=_ENDS_S)
 
@@ -254,8 +253,7 @@ class Asker:
             for one in self._running.values():
                 one.stop()
 
-    def close(self) -> None:
-        self.stop()
+    def join(self) -> None:
         with self._lock:
             threads = [*self._running]
         for one in threads:

@@ -486,8 +486,8 @@ class Predictor:
         finally:
             self._memory.close()
             self._options.end_children()
-            self._asker.close()
-            self._refiner.close()
+            self._asker.join()
+            self._refiner.join()
 
     def _limit(
         self, policy: Policy, within_s: float | None, in_background: bool | None

@@ -33,7 +33,6 @@ class LinearFacts:
     standard_error_s: float
     """Of the whole launch's time, from the spread of the samples, in seconds."""
     is_even: bool
-    """Whether work-groups of different places were found to take about the same time."""
     is_weighed: bool = False
     """Whether they were weighed by the work that the source foretells."""
 

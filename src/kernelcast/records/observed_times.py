@@ -69,7 +69,6 @@ class SampleSet:
     launch_overhead_s: float
     """Time of a launch that does nothing, in seconds."""
     is_even: bool
-    """Whether work-groups of different places were found to take about the same time."""
     linear_s: float | None = None
     """The linear model's time of the whole launch, in seconds; None where it has no answer."""
     overhead_s: float = 0.0

@@ -175,13 +175,12 @@ class KnownKernel:
             for one in moments
         ]
 
-    def ask(
-        self, identity: LaunchIdentity, size: KnownSize, model: EvidenceModel, policy: Policy
-    ) -> tuple[Piece, ...]:
+    def ask(self, identity: LaunchIdentity, basis: Basis, policy: Policy) -> tuple[Piece, ...]:
         """Make a piece of what other sizes say: observed ones, else those that were estimated."""
         if self.depends_on_contents is not False or not policy.uses(Tier.SIZES):
             return ()
-        key, caches = name_size(identity), _find_caches(identity.device.id)
+        key, size, model = name_size(identity), basis.size, basis.model
+        caches = _find_caches(identity.device.id)
         with_observed = policy.settings.uses_history and not policy.settings.measure
         if with_observed:
             self._refresh()
@@ -291,16 +290,15 @@ def choose_more(
 
 
 def choose_by_sizes(
-    kernel: KnownKernel, identity: LaunchIdentity, size: KnownSize, model: EvidenceModel,
-    policy: Policy,
-) -> int:  # fmt: skip
+    kernel: KnownKernel, identity: LaunchIdentity, basis: Basis, policy: Policy
+) -> int:
     """Say at how many moments a launch is to be sampled, by what other sizes tell of it."""
     settings = policy.settings
     is_free = settings.least_gain and not settings.measure
-    pieces = kernel.ask(identity, size, model, policy) if is_free else ()
+    pieces = kernel.ask(identity, basis, policy) if is_free else ()
     if not pieces:
         return settings.plan.moments
-    chosen = choose_moments(pieces, model, settings, kernel.find_overhead())
+    chosen = choose_moments(pieces, basis.model, settings, kernel.find_overhead())
     # Of fewer observed sizes, none tells which is wrong: the launch is sampled.
     return chosen if kernel.count_observed(identity, policy) >= 3 else max(1, chosen)
 
