@@ -73,7 +73,6 @@ class Program:
         queue: cl.CommandQueue | None = None,
         **more: Any,  # noqa: ANN401 - of `kernelcast.Launch`
     ) -> kernelcast.Launch:
-        """Make a launch, of a kernel of the program unless another one is given."""
         kernel = kernel or cl.Kernel(self.program, name)
         return kernelcast.Launch(
             kernel, (ITEMS,), (LOCAL,), args, queue=queue or self.queue, **more
@@ -81,7 +80,6 @@ class Program:
 
 
 def estimate_alone(launch: kernelcast.Launch) -> kernelcast.Estimate:
-    """Have the function for single launches answer."""
     return kernelcast.estimate(
         launch.kernel, launch.global_size, launch.local_size, launch.args, queue=launch.queue
     )

@@ -73,7 +73,6 @@ class Program:
         self.x, self.y = put(queue, ONES), put(queue, ONES)
 
     def list_arguments(self, factor: float = 0.5) -> list[Any]:
-        """List arguments of `scale` that are right."""
         return [self.x, self.y, np.float32(factor), cl.LocalMemory(4 * LOCAL)]
 
     def launch(
@@ -93,7 +92,6 @@ class Program:
 
 @pytest.fixture(scope="module")
 def own(queue: cl.CommandQueue) -> Program:
-    """Build the kernels on each device in turn."""
     return Program(queue)
 
 

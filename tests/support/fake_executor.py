@@ -92,7 +92,6 @@ class FakeExecutor:
             self.busy.release()
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
-        """Give the analytic model's answer."""
         del timeout_s
         report("analytic model")
         self.modelled += 1
@@ -132,7 +131,6 @@ class FakeExecutor:
 
 
 def choose_local(ndrange: NDRange) -> NDRange:
-    """Give the index space with a local size."""
     if ndrange.local_size is not None:
         return ndrange
     return replace(ndrange, local_size=LOCAL_SIZE)
@@ -162,12 +160,10 @@ def make_problem(
 
 
 def make_device(name: str = "fake-device-0000", driver: str = "1") -> DeviceDescription:
-    """Describe a device of a name."""
     return replace(make_description(), id=name, driver=driver)
 
 
 def make_analytic(seconds: float = 0.5, doubt: float = 0.0) -> AnalyticEstimate:
-    """Make an answer of an analytic model."""
     return AnalyticEstimate(
         model="cpu",
         machine="fake-device-0000",
@@ -179,7 +175,6 @@ def make_analytic(seconds: float = 0.5, doubt: float = 0.0) -> AnalyticEstimate:
 
 
 def widen_schema(table: TrainingTable, schema: FeatureSchema) -> TrainingTable:
-    """Give a table of another schema: features that it lacks are absent."""
     features = np.column_stack([table.column(name) for name in schema.names])
     columns = {name: getattr(table, name) for name in (*TEXT_COLUMNS, *NUMBER_COLUMNS)}
     return make_table(schema, features, columns)
@@ -204,7 +199,6 @@ class SettableClock:
     now_s = 1.0
 
     def __call__(self) -> float:
-        """Give it."""
         return self.now_s
 
 
@@ -233,7 +227,6 @@ def make_predictor(
 def answer(
     predictor: Predictor, problem: Problem = PROBLEM, policy: Policy | None = None
 ) -> Answer:
-    """Have a launch on `DEVICE` answered anew, with its samples."""
     found: list[Answer] = []
     predictor.estimate(problem, DEVICE.id, anew=True, policy=policy, keep=found.append)
     return found[0]

@@ -83,7 +83,6 @@ def make_observation(
 
 
 def make_failure(number: int) -> FailureRecord:
-    """Make the failure of a launch."""
     return FailureRecord(
         launch=make_launch(number),
         kind="KernelRunError",

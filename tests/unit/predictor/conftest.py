@@ -18,19 +18,16 @@ from support.synthetic_rows import make_rows
 
 @pytest.fixture(scope="session")
 def synthetic_table() -> TrainingTable:
-    """Give synthetic launches with features of the schema in use."""
     return widen_schema(make_rows(kernels=10, sizes=4, seed=1), make_schema())
 
 
 @pytest.fixture(scope="session")
 def hybrid(synthetic_table: TrainingTable) -> FittedModel:
-    """Give the hybrid, trained on them."""
     return make_model("hybrid").fit(synthetic_table)
 
 
 @pytest.fixture
 def registry(tmp_path: Path, hybrid: FittedModel) -> ModelRegistry:
-    """Give a registry that holds its correction as the fake device's."""
     found = ModelRegistry(url=str(tmp_path / "models"))
     publish_correction(found, hybrid)
     return found
@@ -38,7 +35,6 @@ def registry(tmp_path: Path, hybrid: FittedModel) -> ModelRegistry:
 
 @pytest.fixture(scope="session")
 def known_row(synthetic_table: TrainingTable) -> LaunchRow:
-    """Give a launch that the model has seen."""
     return row_of(synthetic_table, 5)
 
 
@@ -50,6 +46,5 @@ def executor() -> FakeExecutor:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """Give an empty store."""
     with open_store(tmp_path / "rows.sqlite") as found:
         yield found

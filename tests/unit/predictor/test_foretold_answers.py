@@ -50,13 +50,11 @@ UNSAMPLED = EstimateSettings(samples=False)
 
 @pytest.fixture
 def modelled(executor: FakeExecutor) -> FakeExecutor:
-    """Give a device that was calibrated."""
     executor.analytic = make_analytic(0.6)
     return executor
 
 
 def list_kinds(found: Estimate) -> list[str]:
-    """Give the kinds of an answer's pieces."""
     return [one.kind for one in found.list_pieces()]
 
 

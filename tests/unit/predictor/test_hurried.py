@@ -32,8 +32,6 @@ _HASTY_S = 0.2
 
 @dataclass(slots=True)
 class SlowExecutor(FakeExecutor):
-    """Waits for a gate before it samples."""
-
     gate: threading.Event = field(default_factory=threading.Event)
     begun: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
@@ -41,7 +39,6 @@ class SlowExecutor(FakeExecutor):
     def sample(
         self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
     ) -> EstimateOutcome:
-        """Wait, tell the next step, sample."""
         self.begun.set()
         try:
             report("building the kernel")
@@ -53,7 +50,6 @@ class SlowExecutor(FakeExecutor):
 
 @pytest.fixture
 def slow() -> Iterator[SlowExecutor]:
-    """Give a device that samples when its gate is open; it is at the end."""
     found = SlowExecutor(analytic=make_analytic(10.0))
     yield found
     found.gate.set()
@@ -61,7 +57,6 @@ def slow() -> Iterator[SlowExecutor]:
 
 @pytest.fixture
 def predictor(slow: SlowExecutor, store: Store) -> Iterator[Predictor]:
-    """Give a predictor of that device."""
     with make_predictor(slow, store) as found:
         yield found
         slow.gate.set()

@@ -30,14 +30,12 @@ NEVER_PAYS = 1e9
 
 @pytest.fixture(autouse=True)
 def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give an empty data folder."""
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path / "data"))
     return tmp_path / "data"
 
 
 @pytest.fixture
 def executor() -> FakeExecutor:
-    """Give a device whose samples other processes may have."""
     return FakeExecutor(work_group_s=SHORT_S, samples_here=True)
 
 
@@ -57,13 +55,11 @@ def ask(executor: FakeExecutor, tmp_path: Path) -> Callable[..., Estimate]:
 
 
 def pass_time(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    """Have so much time passed."""
     later_s = time.time() + seconds
     monkeypatch.setattr(time, "time", lambda: later_s)
 
 
 def count_moments(estimate: Estimate) -> int:
-    """Count the moments that an answer rests on."""
     return sum(one.kind == "samples" for one in estimate.list_pieces())
 
 

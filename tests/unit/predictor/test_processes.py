@@ -99,7 +99,6 @@ def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def executor(stand_ins: Path) -> Iterator[WarmProcesses]:
-    """Give an executor of one process for each device."""
     del stand_ins
     found = WarmProcesses()
     yield found
@@ -108,7 +107,6 @@ def executor(stand_ins: Path) -> Iterator[WarmProcesses]:
 
 @pytest.fixture
 def callers(stand_ins: Path) -> Iterator[CallerProcesses]:
-    """Give an executor of one process for each device and caller."""
     found = CallerProcesses(turns=stand_ins.with_name("turns"))
     yield found
     found.close()
@@ -122,7 +120,6 @@ def ask(
     timeout_s: float = 200,
     report: ReportProgress = lambda _: None,
 ) -> EstimateOutcome:
-    """Have a problem sampled."""
     task = EstimateTask(
         problem=replace(make_problem(), name=name), device_id=device, settings=EstimateSettings()
     )
@@ -130,7 +127,6 @@ def ask(
 
 
 def number_of(outcome: EstimateOutcome) -> int:
-    """Give the number of the process that answered."""
     return int(outcome.row_failure)
 
 

@@ -1,19 +1,14 @@
 """Launches are sampled as long as that is worth its time, on made-up devices."""
 
-import math
 import time
 from dataclasses import replace
 
 import pytest
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.evidence.fusion import Kind, Piece
-from kernelcast.models.evidence.model import BUILT_IN
 from kernelcast.predictor.answering import memory
-from kernelcast.predictor.answering.memory import choose_moments
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.records.estimates import Tier
-from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.training_data.store import Store
 from support.fake_executor import (
     DEVICE,
@@ -82,14 +77,3 @@ def test_launches_are_sampled_where_that_is_wanted(
     predictor = learn(executor, store, count, **settings)
     predictor.estimate(make_problem(work_groups=15_000), DEVICE.id)
     assert len(executor.tasks) == 1
-
-
-def test_longer_launches_are_sampled_at_more_moments() -> None:
-    """As long as each narrows the interval by more than it takes; none of short ones."""
-    settings, counts = EstimateSettings(plan=SamplingPlan(moments=4)), []
-    for seconds in (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0):
-        piece = Piece(kind=Kind.OTHER_SIZES, log_seconds=math.log(seconds), variance=0.02)
-        counts.append(choose_moments([piece], BUILT_IN, settings, overhead_s=0.05))
-    assert counts == sorted(counts)
-    assert len({*counts}) > 2, counts
-    assert counts[0] == 0

@@ -33,7 +33,6 @@ _SVG = "{http://www.w3.org/2000/svg}"
 
 
 def _draw(estimate: Estimate) -> ElementTree.Element:
-    """Read the table as XML, which it is too."""
     return ElementTree.fromstring(estimate._repr_html_())
 
 

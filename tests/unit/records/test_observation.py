@@ -30,7 +30,6 @@ UNIFORM = replace(ZEROS, init=Init.UNIFORM)
 
 
 def digest(*arguments: Argument, seed: int = 0) -> str:
-    """Give the digest of arguments."""
     return digest_arguments(arguments, seed=seed)
 
 
@@ -89,7 +88,6 @@ def test_what_cannot_be_is_refused(make: Callable[[], object], message: str) -> 
 
 
 def sample() -> SampleSet:
-    """Give a sample set."""
     return make_observation(0).samples[0]
 
 

@@ -29,7 +29,6 @@ SHORT = {
 
 
 def compute(name: str, size: int, **demand: Any) -> tuple[int, Limiter]:  # noqa: ANN401
-    """P_sat of one launch on one device."""
     asked = {SHORT[key]: value for key, value in demand.items()}
     return compute_p_sat(load_limits()[name], work_group_size=size, **asked)
 

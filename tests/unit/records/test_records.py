@@ -1,7 +1,6 @@
 import inspect
 import math
 import re
-from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from kernelcast.records import errors
 from kernelcast.records.arguments import ElementType, ScalarArgument, make_scalar
-from kernelcast.records.device import CompilerFacts, SaturationPoint, Trait, TraitSource
+from kernelcast.records.device import SaturationPoint, Trait, TraitSource
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Interval, Measurement
 from kernelcast.records.feature_vector import (
@@ -79,18 +78,6 @@ def test_disagreement_names_both_values(computed: int | None, measured: int | No
     said = point.disagreement
     assert (said is None) == (None in {computed, measured} or computed == measured)
     assert said is None or "2 by occupancy rules, 3 measured" in said
-
-
-@pytest.mark.parametrize("name", [field.name for field in fields(CompilerFacts)])
-def test_numbers_are_possible(name: str) -> None:
-    """Refuses negative numbers, and zero where something is always there."""
-    is_size = name in {
-        "preferred_work_group_multiple", "max_work_group_size", "sub_group_size",
-        "sub_groups_per_work_group",
-    }  # fmt: skip
-    for value in [-1, 0] if is_size else [-1]:
-        with pytest.raises(InputError, match=f"{name} is {value}; give a number of at least"):
-            CompilerFacts(**{name: Trait(value=value, source=TraitSource.REPORTED)})
 
 
 @given(element=strategies.element_types())

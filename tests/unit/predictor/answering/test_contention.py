@@ -80,7 +80,6 @@ def meter(monkeypatch: pytest.MonkeyPatch) -> Mock:
 
 
 def tell(meter: Mock, contention: Contention | None) -> None:
-    """Have a meter find that, whatever it is asked."""
     meter.measure.return_value = meter.judge_run.return_value = contention
 
 

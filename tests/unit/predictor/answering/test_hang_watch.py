@@ -19,7 +19,6 @@ _PLAIN = Kernel(name="k", source="kernel void k(global int *f) { *f = 1; }")
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not wait for ten seconds."""
     monkeypatch.setattr(measuring, "_LEAST_S", 0.2)
     monkeypatch.setattr(measuring, "_LOOK_S", 0.02)
 

@@ -54,7 +54,6 @@ def see(
 
 
 def middle(history: LaunchHistory) -> float:
-    """Give the usual time."""
     usual = history.answer(0.9)
     assert usual is not None
     return usual.seconds
@@ -244,7 +243,6 @@ def test_the_source_is_read_only_where_an_observation_is_suspect() -> None:
 def observe(
     identity: LaunchIdentity, seconds: float, number: int, **changes: object
 ) -> Observation:
-    """Make an observation of a launch."""
     made = replace(
         make_observation(0),
         launch=identity,
