@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from kernelcast.records.observed_times import RunTimes
+from kernelcast.records.observation import RunTimes
 from kernelcast.training_data.check import FindingKind, check_store
 from kernelcast.training_data.store import Selection, StoreError, open_store
 from kernelcast.training_data.store.connecting import connect, locate

@@ -10,15 +10,23 @@ import sqlalchemy as sa
 from hypothesis import strategies as st
 
 from kernelcast.records.feature_vector import FeatureSchema, make_vector
-from kernelcast.records.launch_identity import (
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.observation import (
+    FailureRecord,
+    MachineState,
+    Observation,
+    ObservationFlag,
+    Origin,
+    RunTimes,
+    SampleSet,
+    summarise_runs,
+)
+from kernelcast.records.problem import (
     DeviceIdentity,
     KernelIdentity,
     LaunchIdentity,
     digest_text,
 )
-from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.records.observation import FailureRecord, Observation, ObservationFlag, Origin
-from kernelcast.records.observed_times import MachineState, RunTimes, SampleSet, summarise_runs
 from kernelcast.records.samples import TimedLaunch
 from kernelcast.training_data.store.schema import observation_to_row
 from kernelcast.training_data.store.store import _add_schemas

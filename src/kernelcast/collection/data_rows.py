@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kernelcast.records.errors import InputError
-from kernelcast.records.observation import Observation, ObservationFlag
-from kernelcast.records.observed_times import summarise_runs
+from kernelcast.records.observation import Observation, ObservationFlag, summarise_runs
 from kernelcast.records.plain import CONVERTER
 from kernelcast.records.service_state import AuditRecord
 from kernelcast.service_state import OBSERVATIONS_CHANGED, find_state

@@ -37,12 +37,16 @@ from kernelcast.models.linear import fit_linear, fit_moments
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import DeviceLimitError, KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup
-from kernelcast.records.launch_identity import LaunchIdentity
-from kernelcast.records.observation import FailureRecord, Observation, ObservationFlag
-from kernelcast.records.observed_times import SampleSet, summarise_runs
+from kernelcast.records.observation import (
+    FailureRecord,
+    Observation,
+    ObservationFlag,
+    SampleSet,
+    summarise_runs,
+)
 from kernelcast.records.plain import pick
 from kernelcast.records.private_files import write_private
-from kernelcast.records.problem import Problem, identify_launch
+from kernelcast.records.problem import LaunchIdentity, Problem, identify_launch
 from kernelcast.records.samples import SampleRun, join_moments
 from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.counting import CountingLaunch

@@ -61,9 +61,8 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceError, KernelcastError
 from kernelcast.records.estimates import Estimate, Interval, format_seconds
 from kernelcast.records.explanation import AnalyticEstimate, Explanation, Tier
-from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import ObservationFlag
-from kernelcast.records.problem import Problem
+from kernelcast.records.problem import LaunchIdentity, Problem
 from kernelcast.sampling.contention_meter import FRESH_S, ContentionMeter
 from kernelcast.training.settings import STATIC_MODEL
 

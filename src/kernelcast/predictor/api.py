@@ -16,8 +16,8 @@ from kernelcast.predictor.estimates import estimate_on_devices, find_devices
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.estimates import DeviceAnswer, Estimate
-from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import ObservationFlag
+from kernelcast.records.problem import LaunchIdentity
 from kernelcast.sampling.plan import DEFAULT_BUDGET, SamplingPlan
 from kernelcast.sampling.user_objects import UserDevice, UserEvent, UserKernel, UserQueue
 

@@ -42,11 +42,15 @@ from kernelcast.predictor.launch_estimates import (
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Estimate
-from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.observation import Observation, ObservationFlag, Origin
-from kernelcast.records.observed_times import MachineState, RunTimes
-from kernelcast.records.problem import Problem
+from kernelcast.records.observation import (
+    MachineState,
+    Observation,
+    ObservationFlag,
+    Origin,
+    RunTimes,
+)
+from kernelcast.records.problem import LaunchIdentity, Problem
 from kernelcast.sampling.contention_meter import METER, ContentionMeter
 from kernelcast.sampling.machine_state import read_load
 from kernelcast.sampling.plan import SAMPLER

@@ -11,8 +11,8 @@ from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.explanation import Explanation, PieceFacts, Tier
 from kernelcast.records.frames import Frame, make_frame
-from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import LaunchIdentity
 
 _WIDTH: Final = 360
 _MARGIN: Final = 60

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kernelcast.records.observed_times import MachineState
+from kernelcast.records.observation import MachineState
 
 _CLOCKS = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 _THERMAL = Path("/sys/class/thermal")

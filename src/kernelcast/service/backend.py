@@ -27,8 +27,7 @@ from kernelcast.records.errors import (
 )
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Tier
-from kernelcast.records.launch_identity import LaunchIdentity, digest_text
-from kernelcast.records.problem import Problem
+from kernelcast.records.problem import LaunchIdentity, Problem, digest_text
 from kernelcast.service.errors import message_of, redact, redact_estimate, redact_paths
 from kernelcast.service.telemetry import Metrics, log
 from kernelcast.service_state import OBSERVATIONS_CHANGED, TOKENS_CHANGED, ServiceState

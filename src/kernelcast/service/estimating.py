@@ -19,9 +19,8 @@ from kernelcast.records.contention import HOLDS_S
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.explanation import Tier
-from kernelcast.records.launch_identity import digest_text
 from kernelcast.records.private_files import keep_among
-from kernelcast.records.problem import identify_launch
+from kernelcast.records.problem import digest_text, identify_launch
 from kernelcast.service.backend import Ask, Backend, ChangeWatcher, bucket_of
 from kernelcast.service.device_lock import (
     SHARE_OF_THE_WAIT,

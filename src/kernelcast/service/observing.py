@@ -26,10 +26,14 @@ from kernelcast.predictor.answering.launch_request import INSTRUCTIONS
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Estimate
-from kernelcast.records.launch_identity import DeviceIdentity, LaunchIdentity
-from kernelcast.records.observation import Observation, ObservationFlag, Origin
-from kernelcast.records.observed_times import RunTimes, summarise_runs
-from kernelcast.records.problem import Problem, identify_launch
+from kernelcast.records.observation import (
+    Observation,
+    ObservationFlag,
+    Origin,
+    RunTimes,
+    summarise_runs,
+)
+from kernelcast.records.problem import DeviceIdentity, LaunchIdentity, Problem, identify_launch
 from kernelcast.service.backend import Backend, bucket_of
 from kernelcast.service.errors import ApiError
 from kernelcast.service.schemas import DeviceIn, DoubtOut, ObservationIn, ObservationsOut

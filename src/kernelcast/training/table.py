@@ -18,10 +18,10 @@ from kernelcast.launches.problem_file import read_parameters, read_problem
 from kernelcast.models.linear import fit_linear
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureGroup, FeatureSchema, make_vector
-from kernelcast.records.launch_identity import LaunchIdentity, digest_text
 from kernelcast.records.machine import DevicePeaks, MachineDescription, read_peaks
 from kernelcast.records.observation import Observation
 from kernelcast.records.plain import pick
+from kernelcast.records.problem import LaunchIdentity, digest_text
 from kernelcast.records.samples import SampleRun
 from kernelcast.records.training_table import TrainingTable, make_table
 from kernelcast.training.settings import CPU_MODEL

@@ -12,15 +12,14 @@ from kernelcast.collection.collection import CollectionOrder, DeviceOutcome, Mes
 from kernelcast.collection.kernel_task import KernelTask, make_failure, remember_sizes
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.records.errors import InputError, KernelRunError
-from kernelcast.records.launch_identity import (
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.observation import Observation, summarise_runs
+from kernelcast.records.problem import (
     DeviceIdentity,
     KernelIdentity,
     LaunchIdentity,
     digest_text,
 )
-from kernelcast.records.ndrange import NDRange
-from kernelcast.records.observation import Observation
-from kernelcast.records.observed_times import summarise_runs
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training_data.applications import find_kernels
 from kernelcast.training_data.store import Selection, Store, StoreError, open_store

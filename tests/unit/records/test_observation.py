@@ -14,14 +14,13 @@ from kernelcast.records.arguments import (
 )
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.launch_identity import (
+from kernelcast.records.observation import FailureRecord, RunTimes, SampleSet, summarise_runs
+from kernelcast.records.problem import (
     DeviceIdentity,
     KernelIdentity,
     digest_arguments,
     digest_text,
 )
-from kernelcast.records.observation import FailureRecord
-from kernelcast.records.observed_times import RunTimes, SampleSet, summarise_runs
 from support.observations import make_failure, make_launch, make_observation
 
 FLOAT = ElementType("float32")

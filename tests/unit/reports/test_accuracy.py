@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.launches.data_store import open_data_store
-from kernelcast.records.observation import Observation, ObservationFlag, Origin
-from kernelcast.records.observed_times import RunTimes
+from kernelcast.records.observation import Observation, ObservationFlag, Origin, RunTimes
 from kernelcast.reports.accuracy import HeldLaunch, find_ablation, read_kernel_launches, read_report
 from support.observations import make_observation
 from support.page_examples import make_validation

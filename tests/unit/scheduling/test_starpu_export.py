@@ -16,10 +16,8 @@ from kernelcast.launches.recordings import RecordedAnswer
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import BrokenDeviceError, InputError
 from kernelcast.records.estimates import DeviceAnswer
-from kernelcast.records.launch_identity import digest_arguments
-from kernelcast.records.observation import ObservationFlag
-from kernelcast.records.observed_times import summarise_runs
-from kernelcast.records.problem import Problem
+from kernelcast.records.observation import ObservationFlag, summarise_runs
+from kernelcast.records.problem import Problem, digest_arguments
 from kernelcast.scheduling.starpu import times as starpu_times
 from kernelcast.scheduling.starpu.codelets import footprint_of_size_base, read_codelets
 from kernelcast.scheduling.starpu.times import extrapolate

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.records.errors import InputError
-from kernelcast.records.observation import Observation, ObservationFlag
-from kernelcast.records.observed_times import RunTimes
+from kernelcast.records.observation import Observation, ObservationFlag, RunTimes
 from kernelcast.training.settings import ALL_ROWS, RowFilter
 from kernelcast.training.table import read_observations
 from kernelcast.training.training import score_sampling_points

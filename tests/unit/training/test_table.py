@@ -10,9 +10,9 @@ from kernelcast.models.linear import fit_linear
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema, make_vector
-from kernelcast.records.launch_identity import DeviceIdentity, KernelIdentity, digest_text
 from kernelcast.records.machine import CacheFacts, MachineDescription
 from kernelcast.records.observation import Observation, ObservationFlag
+from kernelcast.records.problem import DeviceIdentity, KernelIdentity, digest_text
 from kernelcast.training.table import identify_problem, load_training_table, tabulate
 from kernelcast.training_data.store import open_store
 from support.observations import make_observation

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from kernelcast.records.errors import InputError
-from kernelcast.records.observation import Observation, ObservationFlag, Origin
-from kernelcast.records.observed_times import summarise_runs
+from kernelcast.records.observation import Observation, ObservationFlag, Origin, summarise_runs
 from kernelcast.training_data.store import AddedRows, Selection, Store, StoreError, open_store
 from kernelcast.training_data.store.connecting import locate
 from support.observations import make_failure, make_observation, observations

@@ -35,11 +35,10 @@ from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate, Interval, Tier
 from kernelcast.records.explanation import HistoryFacts, SetAside
-from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import Observation, ObservationFlag
-from kernelcast.records.problem import Problem
+from kernelcast.records.problem import LaunchIdentity, Problem
 
 _FAR: Final = 4.0
 """Factor beyond which times contradict each other."""

@@ -18,8 +18,7 @@ from kernelcast.predictor.answering.processes import (
 from kernelcast.records.device import DeviceDescription, match_device_id
 from kernelcast.records.errors import InputError
 from kernelcast.records.explanation import Tier
-from kernelcast.records.launch_identity import LaunchIdentity, digest_arguments
-from kernelcast.records.problem import Problem, identify_launch
+from kernelcast.records.problem import LaunchIdentity, Problem, digest_arguments, identify_launch
 
 if TYPE_CHECKING:
     from kernelcast.launches.live import Launch

@@ -43,11 +43,10 @@ from kernelcast.predictor.answering.processes import MOST_MOMENTS, EstimateOutco
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Tier
-from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import ObservationFlag, Origin
 from kernelcast.records.private_files import keep_among
-from kernelcast.records.problem import Problem
+from kernelcast.records.problem import LaunchIdentity, Problem
 from kernelcast.workers.wire import NotDecodableError, decode, encode
 
 if TYPE_CHECKING:

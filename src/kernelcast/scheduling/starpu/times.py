@@ -16,9 +16,9 @@ from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Interval
-from kernelcast.records.launch_identity import digest_arguments
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.observation import ObservationFlag
+from kernelcast.records.problem import digest_arguments
 from kernelcast.records.samples import SampleRun, TimedLaunch
 from kernelcast.scheduling.starpu.codelets import Wanted, Worker, parse_worker
 from kernelcast.scheduling.starpu.models import Entry, ExpectedTime

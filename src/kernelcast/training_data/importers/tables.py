@@ -29,11 +29,10 @@ import yaml
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema, check_name, make_vector
-from kernelcast.records.launch_identity import digest_text
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.observation import Observation, Origin
-from kernelcast.records.observed_times import summarise_runs
+from kernelcast.records.observation import Observation, Origin, summarise_runs
 from kernelcast.records.plain import CONVERTER
+from kernelcast.records.problem import digest_text
 from kernelcast.training_data.store.connecting import refuse_database
 from kernelcast.training_data.store.schema import OBSERVATION_COLUMNS, make_observation
 

@@ -17,8 +17,7 @@ from typing import Any
 from kernelcast.records.arithmetic import evaluate_size
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
-from kernelcast.records.observation import FailureRecord, Observation
-from kernelcast.records.observed_times import RunTimes, summarise_runs
+from kernelcast.records.observation import FailureRecord, Observation, RunTimes, summarise_runs
 from kernelcast.training_data.importers.tables import (
     GRID_FEATURES,
     ImportFileError,

@@ -29,8 +29,14 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 
 from kernelcast.records.feature_vector import FeatureSchema, FeatureVector, make_vector
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.records.observation import FailureRecord, Observation, ObservationFlag, Origin
-from kernelcast.records.observed_times import MachineState, SampleSet
+from kernelcast.records.observation import (
+    FailureRecord,
+    MachineState,
+    Observation,
+    ObservationFlag,
+    Origin,
+    SampleSet,
+)
 from kernelcast.records.samples import TimedLaunch
 
 FEATURE_TYPE: Final = np.dtype("<f8")

@@ -26,11 +26,10 @@ from kernelcast.predictor.answering.launch_history import (
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.processes import ModelOutcome
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
-from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.machine import CacheFacts, MachineDescription, MemoryFacts
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.observation import Observation, ObservationFlag, Origin
-from kernelcast.records.observed_times import summarise_runs
+from kernelcast.records.observation import Observation, ObservationFlag, Origin, summarise_runs
+from kernelcast.records.problem import LaunchIdentity
 from kernelcast.training_data.store import Selection, open_store
 from kernelcast.training_data.store.schema import SOUND
 from support.fake_executor import make_device, make_problem
