@@ -29,8 +29,6 @@ _ERROR = re.compile(r"<source>:(?P<line>\d+):(?P<column>\d+): (?P<message>.*)", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReport:
-    """What a source tells."""
-
     kernels: Mapping[str, tuple[ParameterFacts, ...]]
     """Parameters by the names of kernels, in its order."""
     errors: tuple[tuple[int, int, str], ...] = ()
@@ -119,7 +117,6 @@ class Timed:
 
     @property
     def text(self) -> str:
-        """The value as people write it."""
         return " x ".join(map(str, self.value))
 
 

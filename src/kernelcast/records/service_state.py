@@ -30,6 +30,8 @@ class JobKind(StrEnum):
 
 
 class JobState(StrEnum):
+    """Where a job stands."""  # as the API describes it
+
     QUEUED = "queued"
     RUNNING = "running"
     DONE = "done"

@@ -57,8 +57,6 @@ def hash_secret(secret: str) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who sent a request."""
-
     name: str
     scopes: frozenset[Scope]
 

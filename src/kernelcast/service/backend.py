@@ -86,7 +86,6 @@ class Backend:
         return None if updated is beside else updated
 
     def history(self, launch: LaunchIdentity) -> LaunchHistory:
-        """Give what the store and this process know of a launch."""
         return self._predictor.history(launch)
 
     def count_work(self, problem: Problem, caller: str) -> float | None:

@@ -97,8 +97,6 @@ class Call:
 
 
 def needs(scope: Scope) -> object:
-    """Make the dependency of a route that needs a scope."""
-
     async def check(request: Request, caller: Annotated[Caller, Depends(identify)]) -> Call:
         if scope not in caller.scopes:
             raise ApiError(
@@ -151,12 +149,10 @@ class Form(dict[str, list[str]]):
         return self.list(name)[0] if name in self else default
 
     def list(self, name: str) -> list[str]:
-        """Give all fields of a name."""
         return [one.strip() for one in self.get(name, [])]
 
 
 async def read_form(request: Request) -> Form:
-    """Read the form that a request brings."""
     try:
         text = (await request.body()).decode()
         return Form(parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=500))
@@ -181,7 +177,6 @@ SentForm = Annotated[Form, Depends(read_form)]
 
 
 def read_token(request: Request) -> str | None:
-    """Give the token that a browser keeps for us."""
     return request.cookies.get(describe_cookie(request)["key"])
 
 
@@ -203,7 +198,6 @@ class Route(APIRoute):
     """Reads of a stranger nothing, and of others no body but what can be read and kept."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Handle a request as other routes do, after a look at who sends what."""
         handle = super().get_route_handler()
 
         async def handle_checked(request: Request) -> Response:
@@ -238,7 +232,6 @@ class ConditionalRoute(Route):
         super().__init__(*arguments, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Handle a request as other routes do, then look at the answer."""
         handle = super().get_route_handler()
 
         async def handle_condition(request: Request) -> Response:

@@ -107,7 +107,6 @@ def hold_device(device_id: str) -> Iterator[Callable[[], None]]:
 
 
 def host_name() -> str:
-    """Give this host's name, fit for a file."""
     return _UNFIT.sub("-", socket.gethostname()) or "host"
 
 
@@ -126,8 +125,6 @@ class TurnMissedError(ApiError):
 
 
 class SamplingQueue:
-    """The queue of one device in one process."""
-
     def __init__(self, device_id: str, limits: Limits, metrics: Metrics) -> None:
         self._device_id = device_id
         self._limits = limits

@@ -64,8 +64,6 @@ class _Kept:
 
 
 class Estimating:
-    """Answers estimates."""
-
     def __init__(
         self,
         backend: Backend,
@@ -314,7 +312,6 @@ class TimedOut:
 
     at: datetime
     limit_s: float
-    """Its time limit, in seconds."""
     reason: str
     times: int
     """How often the launch did not end in time, one time after the other."""

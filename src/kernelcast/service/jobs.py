@@ -102,7 +102,6 @@ class JobRunner:
                 await loop.run_in_executor(thread, self._lock.release)  # after the step
 
     def _step(self, devices: set[str], stopping: Event) -> None:
-        """Do the next job, if there is one."""
         jobs, silent_since = self._state.jobs, datetime.now(UTC) - _SILENT
         orphans = jobs.put_back_orphans(self._owner, silent_since=silent_since)
         if orphans:
@@ -128,7 +127,6 @@ class _Work:
         self._done, self._rows = int(job.progress.get("done") or 0), 0
 
     def do(self, task: Task[str], order: JobOrder, stopping: Event) -> None:
-        """Start the process, follow it, and note what it has come to."""
         # The job's name in the list of processes.
         child = ChildProcess.start(steps=[task.entry.partition(":")[0]])
         is_wanted = True

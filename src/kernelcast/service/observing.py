@@ -207,7 +207,6 @@ class Observing:
         self._identities: FIFOCache[tuple[object, ...], LaunchIdentity] = FIFOCache(4096)
 
     async def take(self, reported: Sequence[Named], caller: str) -> ObservationsOut:
-        """Store observations, all or none of them."""
         observations, taken = await asyncio.to_thread(self._write, reported, caller)
         self._metrics.observations.labels("added").inc(taken.added)
         self._metrics.observations.labels("known").inc(taken.known)
@@ -250,7 +249,6 @@ class Observing:
             await self._tell()
 
     async def correct(self, key: str, correction: Correction) -> Mapping[str, object]:
-        """Change an observation; give it as it is now."""
         try:
             return await asyncio.to_thread(correct_observation, self.store, key, correction)
         finally:

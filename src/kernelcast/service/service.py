@@ -136,7 +136,6 @@ class Service:
         )
 
     async def start(self) -> None:
-        """Begin what runs beside requests."""
         self.metrics.process_starts.inc()
         await self.watcher.look()
         beside = [self.watcher.run(), self.answers.run()]

@@ -28,8 +28,6 @@ CONVERTER: Final = make_converter()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a request may ask for."""
-
     body_bytes: int = 4 << 20
     connections: int = 512
     """At once, in each process; further ones are told to come again."""
@@ -77,8 +75,6 @@ class Instance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
-    """How a service is run."""
-
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     workers: int = 1

@@ -34,8 +34,6 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes a record as one line of JSON."""
-
     def format(self, record: logging.LogRecord) -> str:
         content: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),

@@ -108,7 +108,6 @@ def make_id(at: datetime, number: int | None = None) -> int:
 
 
 def begin_week(at: datetime) -> datetime:
-    """Find the Monday, UTC, with which a week begins."""
     day = at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return day - timedelta(days=day.weekday())
 

@@ -263,7 +263,6 @@ class ChangeTable(Table):
     """Counts of changes: a process that sees one grown looks anew at what it holds."""
 
     def count(self, *names: str) -> None:
-        """Note changes, in one transaction."""
         with self._database.write() as connection:
             for name in sorted(names):  # always in this order: writers never wait in a circle
                 count_change(connection, name)

@@ -57,7 +57,6 @@ def die_with_parent() -> None:
 
 
 def main() -> None:
-    """Do tasks until there are none."""
     die_with_parent()
     logging.getLogger("kernelcast").addHandler(logging.StreamHandler())  # to standard error
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -54,7 +54,6 @@ if TYPE_CHECKING:  # what reads models takes long to import
 
 router = APIRouter(route_class=Route)
 REACHES: Final = {4: "four weeks", 13: "three months", 52: "a year"}
-"""How far back answers are looked at, in weeks."""
 _USUAL_WEEKS: Final = 13
 _MOST_BARS: Final = 40
 
@@ -226,7 +225,6 @@ def read_models(
 
 
 KINDS: Final = (JobKind.COMPARE, JobKind.VALIDATE)
-"""Jobs whose results the page shows."""
 
 
 @cached(LRUCache(8), key=lambda job, *chosen: (job.id, *chosen), lock=Lock())
@@ -290,7 +288,6 @@ def _picture_comparison(
     ablation: "Sequence[tuple[str, DeviceComparison]]",
     explained: "Sequence[ExplainedError]",
 ) -> dict[str, Figure]:
-    """Make the pictures of a comparison by the names that their addresses have."""
     found: dict[str, Figure] = {}
     first, second = comparison.first, comparison.second
     known = [one for one in comparison.devices if one.difference is not None]
@@ -336,7 +333,6 @@ def _picture_comparison(
 def _picture_differences(
     name: str, title: str, caption: str, rows: "Sequence[tuple[str, DeviceComparison]]"
 ) -> Figure:
-    """Picture differences in points, each with its interval."""
     points = [
         Point(
             x=place,

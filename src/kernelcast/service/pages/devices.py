@@ -38,7 +38,6 @@ Machines = Annotated[list[str] | None, Query(max_length=8)]
 
 @router.get("/devices")
 async def show_devices(page: Reader) -> Response:
-    """Show all devices of this host."""
     found, failure = await page.service.devices.find()
     devices = [await _describe(one) for one in found]
     values = {
@@ -76,7 +75,6 @@ async def show_machine(name: str, page: Reader) -> Response:
 
 @router.get("/devices/{device_id}")
 async def show_device(device_id: str, page: Reader) -> Response:
-    """Show a device and what was measured of it."""
     device = (await page.service.devices.choose([device_id]))[0]
     values = {**await _describe(device), **await _describe_jobs(page.service)}
     if machine := values["machine"]:

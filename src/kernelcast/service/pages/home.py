@@ -71,20 +71,17 @@ async def show_home(page: Reader) -> Response:
 
 @router.get("/audit")
 async def show_audit(page: Admin) -> Response:
-    """Show what administrators did."""
     entries = await asyncio.to_thread(page.service.state.audit.list, most=200)
     return render(page.request, "home/audit.html", {"entries": entries})
 
 
 @router.get("/docs")
 async def show_api(page: Reader) -> Response:
-    """Describe the API to people."""
     values = {"described": page.request.app.openapi(), "address": f"{API_PREFIX}/openapi.json"}
     return render(page.request, "home/api.html", values)
 
 
 async def lead_on(request: Request) -> Response:
-    """Lead to where a page has moved."""
     target = _MOVED[request.url.path]
     mark = "&" if "?" in target else "?"
     query = f"{mark}{request.url.query}" if request.url.query else ""
@@ -121,7 +118,6 @@ async def sign_in(request: Request, form: SentForm, service: OurService) -> Resp
 
 @router.post("/sign-out")
 async def sign_out(request: Request) -> Response:
-    """Forget the token of this browser."""
     answer = RedirectResponse(SIGN_IN_PATH, HTTPStatus.SEE_OTHER)
     answer.delete_cookie(**describe_cookie(request))
     return answer

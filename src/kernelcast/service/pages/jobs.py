@@ -40,13 +40,11 @@ router = APIRouter(route_class=Route)
 
 @router.get("/jobs")
 async def show_jobs(page: Reader, new: str = "") -> Response:
-    """Show what is under way and was done, and the forms that start something."""
     return await _render_list(page, new, Form({}))
 
 
 @router.get("/jobs/rows")
 async def show_rows(page: Reader) -> Response:
-    """Show the list alone, for scripts that keep it fresh."""
     return render(page.request, "jobs/rows.html", await _list_jobs(page.service))
 
 
@@ -73,7 +71,6 @@ async def start_job(page: Admin, form: SentForm) -> Response:
 
 @router.get("/jobs/{job_id}")
 async def show_job(job_id: str, page: Reader) -> Response:
-    """Show where a job stands, what it has been at and what it has come to."""
     job = await find_job(job_id, page.service)
     return render(page.request, "jobs/job.html", {"job": job, "result": job.result})
 
@@ -87,7 +84,6 @@ async def cancel_job(job_id: str, page: Admin) -> Response:
 
 @router.post("/jobs/{job_id}/rerun")
 async def rerun_job(job_id: str, page: Admin) -> Response:
-    """Start a job as it was started before."""
     before = await find_job(job_id, page.service)
     job = await add_job(before.kind, dict(before.options), page)
     return RedirectResponse(f"/jobs/{job.id}", HTTPStatus.SEE_OTHER)
@@ -101,7 +97,6 @@ router.add_api_route(
 
 @router.get("/jobs/{job_id}/result.json")
 async def download_result(job_id: str, page: Reader) -> Response:
-    """Give what a job has come to as a file."""
     job = await find_job(job_id, page.service)
     if job.result is None:
         refuse_unknown("result of the job", job_id)

@@ -66,7 +66,6 @@ SHOWN: Final = {
     "estimates": "estimates",
     **{one.value: f"{one.value} observations" for one in Origin},
 }
-"""What the table may be narrowed to."""
 _FLAGS: Final = {"first_launch": "is_first_launch", "contaminated": "is_contaminated",
                  "doubted": "is_doubted"}  # fmt: skip
 
@@ -187,7 +186,6 @@ async def show_entries(
     chosen: Chosen,
     next: Name = "",  # noqa: A002 - the API's word
 ) -> Response:
-    """Show estimates and observations, newest first."""
     entries, more = await read_entries(page.service, chosen, next)
     values = {
         "entries": entries, "more": more, "chosen": chosen, "shown": SHOWN, "is_begin": not next,
@@ -267,7 +265,6 @@ async def show_kernel(page: Reader, name: Name) -> Response:
 
 
 def _look(service: Service, kernel: str) -> "tuple[Sequence[HeldLaunch], dict[str, Figure]]":
-    """Read the launches of a kernel, and make its pictures by name."""
     from kernelcast.reports.accuracy import read_kernel_launches
 
     launches = read_kernel_launches(service.observing.store, kernel)

@@ -102,7 +102,6 @@ class LabFields:
 
     @classmethod
     def read(cls, form: Form) -> Self:
-        """Take the fields of a form that was sent."""
         return cls(
             **{name: form.first(name) for name in _TYPED},
             **{name: form.get(name, [""])[0].replace("\r\n", "\n") for name in _LONG},
@@ -206,7 +205,6 @@ def _read_arguments(text: str) -> Iterator[dict[str, Any]]:
 
 @cache
 def list_examples() -> dict[str, LabFields]:
-    """Read all examples, by name."""
     found = {}
     for path in sorted((Path(__file__).parent / "examples").glob("*.yaml")):
         held = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -551,7 +549,6 @@ async def ask_model(
 
 
 async def list_asked(fields: LabFields, digest: str, page: Call) -> Sequence[Ask]:
-    """Give the answers that the fields ask devices for."""
     if not fields.devices:
         raise FieldError("device", "choose at least one device")
     request = EstimateRequest(

@@ -33,7 +33,6 @@ from kernelcast.service_state import AnswerRecord
 from kernelcast.training.settings import pluralise
 
 FIRST_PAGE: Final = "/"
-"""Where a visit begins."""
 OF_PROGRAMS: Final = (f"{API_PREFIX}/", "/health", "/ready", "/metrics")
 """What begins the addresses that are no pages."""
 FRAGMENT_HEADER: Final = "x-fragment"
@@ -65,7 +64,6 @@ _THREADS: Final = ThreadPoolExecutor(2, thread_name_prefix="pages")
 
 
 async def run_in_thread(function: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-    """Call a function that takes its time."""
     call = partial(function, *args, **options)
     return await asyncio.get_running_loop().run_in_executor(_THREADS, call)
 
@@ -93,7 +91,6 @@ def render(
 
 
 def is_fragment(request: Request) -> bool:
-    """Tell whether a script asks for a part of a page."""
     return FRAGMENT_HEADER in request.headers
 
 
@@ -166,24 +163,20 @@ write_digits = _typeset(numbers.format_digits)
 
 
 def write_rate(bytes_per_s: float) -> str:
-    """Write a bandwidth."""
     scale, unit = unit_of("copy_bytes_per_s", bytes_per_s)
     return f"{write_digits(bytes_per_s / scale)} {unit}"
 
 
 def write_moment(moment: datetime | None) -> str:
-    """Write a day and a time of UTC."""
     return NOTHING if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def write_duration(job: JobRecord) -> str:
-    """Write how long a job has taken."""
     took = (job.ended_at or datetime.now(UTC)) - (job.started_at or job.created_at)
     return numbers.format_duration(max(took.total_seconds(), 0.0))
 
 
 def write_size(size: Sequence[int] | None) -> str:
-    """Write a global size."""
     return " x ".join(map(str, size)) if size else "unknown size"
 
 

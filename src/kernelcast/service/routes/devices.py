@@ -93,7 +93,6 @@ def read_named(name: str) -> MachineDescription:
 
 
 def list_calibrated() -> set[str]:
-    """Name the devices that were calibrated here."""
     return {one.name for one in list_machines() if not one.is_shipped}
 
 
