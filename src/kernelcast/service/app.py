@@ -39,7 +39,7 @@ from kernelcast.service.errors import ApiError, ErrorResponse, as_api_error, ref
 from kernelcast.service.guard import is_plain_form, is_text
 from kernelcast.service.pages import include_pages
 from kernelcast.service.pages.rendering import OF_PROGRAMS, render_error, wants_page
-from kernelcast.service.routes import devices, estimates, jobs, observations
+from kernelcast.service.routes import devices, estimates, jobs
 from kernelcast.service.schemas import ErrorAnswer, Open
 from kernelcast.service.service import Service
 from kernelcast.service.settings import API_PREFIX, ServiceSettings
@@ -99,7 +99,7 @@ def create_app(
         dependencies=[Documented],
         separate_input_output_schemas=False,
     )
-    for part in (devices, estimates, observations, jobs):
+    for part in (devices, estimates, jobs):
         app.include_router(part.router, prefix=API_PREFIX, dependencies=[KnownParameters])
     app.include_router(router, dependencies=[KnownParameters])
     include_pages(app)

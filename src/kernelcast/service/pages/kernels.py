@@ -44,7 +44,7 @@ from kernelcast.service.pages.rendering import (
     with_pictures,
     write_size,
 )
-from kernelcast.service.routes.observations import (
+from kernelcast.service.routes.estimates import (
     correct_observation,
     find_observation,
     read_cursor,
