@@ -18,7 +18,6 @@ from kernelcast.training import training
 from kernelcast.training.settings import ALL_ROWS, ValidationSettings
 from kernelcast.training.training import validate_models
 from kernelcast.training_data.store import open_store
-from kernelcast.workers import cluster as connecting
 from support.observations import make_observation
 from support.synthetic_rows import make_rows
 
@@ -68,7 +67,7 @@ def test_a_cluster_that_cannot_work_is_an_error(monkeypatch: pytest.MonkeyPatch)
     """Names a scheduler that does not answer, or has no workers, and says how to start them."""
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr(training, "_WORKERS_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(connecting, "_CONNECT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("kernelcast.workers._CONNECT_TIMEOUT_S", 0.5)
     with (
         distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
         pytest.raises(InputError, match=r"has no workers.*dask worker"),

@@ -168,7 +168,7 @@ def collect_command(  # noqa: PLR0913 - each is an option
     from kernelcast.training_data.applications import choose_kernels, find_kernels
     from kernelcast.training_data.store import Selection
     from kernelcast.training_data.summary import summarise_store
-    from kernelcast.workers.cluster import connect
+    from kernelcast.workers import connect_cluster
 
     # A wrong name is told before anything is opened.
     left_out: Mapping[str, str] = {}
@@ -184,7 +184,7 @@ def collect_command(  # noqa: PLR0913 - each is an option
     with ExitStack() as stack:
         store, client = stack.enter_context(open_data_store(place)), None
         if scheduler is not None:
-            client = stack.enter_context(connect(scheduler))
+            client = stack.enter_context(connect_cluster(scheduler))
             devices = find_cluster_devices(client, device_ids)
         else:
             devices = tuple(choose_devices(device_ids))

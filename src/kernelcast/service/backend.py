@@ -23,7 +23,6 @@ from kernelcast.records.errors import (
     DeviceError,
     KernelcastError,
     KernelRunError,
-    NoDeviceError,
 )
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Tier
@@ -168,11 +167,7 @@ class DeviceDirectory:
             return [], message_of(error)
 
     async def ids(self) -> set[str]:
-        """Give the ids of all devices; none where there is no device."""
-        try:
-            return {one.id for one in await self.list()}
-        except NoDeviceError:
-            return set()
+        return {one.id for one in (await self.find())[0]}
 
     async def choose(self, wanted: Sequence[str]) -> Sequence[DeviceDescription]:
         """Give the devices of those ids or beginnings of ids, each once, or all of them."""

@@ -35,8 +35,6 @@ _NOT_MODIFIED: Final[dict[int | str, dict[str, Any]]] = {
     304: {"description": "The ETag in If-None-Match still holds."}
 }
 _SHOWN_NAMES: Final = 10
-_JSON: Final = "application/json"
-_FORM: Final = "application/x-www-form-urlencoded"
 
 
 def get_service(request: Request) -> Service:
@@ -208,7 +206,9 @@ class Route(APIRoute):
             # A body of another kind is refused by its own word: a missing field would be told.
             body, is_json = await request.body(), is_of_api(request)
             kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-            what, wanted = ("JSON", _JSON) if is_json else ("a form", _FORM)
+            what, wanted = "a form", "application/x-www-form-urlencoded"
+            if is_json:
+                what, wanted = "JSON", "application/json"
             if kind and kind != wanted and not (is_json and kind.endswith("+json")):
                 raise ApiError(
                     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,

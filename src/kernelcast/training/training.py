@@ -92,10 +92,10 @@ def _cluster(scheduler: str | None) -> Iterator[None]:
     if scheduler is None:
         yield
         return
-    from kernelcast.workers.cluster import connect
+    from kernelcast.workers import connect_cluster
 
     with (
-        connect(scheduler) as client,
+        connect_cluster(scheduler) as client,
         joblib.parallel_config(
             backend="dask", client=client, wait_for_workers_timeout=_WORKERS_TIMEOUT_S
         ),

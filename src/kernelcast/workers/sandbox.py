@@ -12,6 +12,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -151,22 +152,16 @@ def _list_system(environment: Mapping[str, str]) -> Iterator[Path]:
         yield Path(chosen)
     for folder in folders:
         for one in sorted(folder.glob("*.icd")) if folder.is_dir() else [folder]:
-            library = Path(_read(one))
-            if library.is_absolute() and library.parent != Path("/"):
-                yield library.parent
+            with suppress(OSError, UnicodeDecodeError):
+                library = Path(one.read_text(encoding="utf-8").strip())
+                if library.is_absolute() and library.parent != Path("/"):
+                    yield library.parent
     compiler = shutil.which(environment.get("KERNELCAST_CLANG", ""))
     if compiler:  # with the libraries beside it, as bin/clang has them in lib
         yield from (Path(compiler).parent, Path(compiler).parent.parent / "lib")
     for name in environment.get("LD_LIBRARY_PATH", "").split(os.pathsep):
         if Path(name).is_absolute():
             yield Path(name)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return ""
 
 
 def _list_devices() -> list[Path]:

@@ -35,15 +35,12 @@ from kernelcast.training.settings import pluralise
 FIRST_PAGE: Final = "/"
 OF_PROGRAMS: Final = (f"{API_PREFIX}/", "/health", "/ready", "/metrics")
 """What begins the addresses that are no pages."""
-FRAGMENT_HEADER: Final = "x-fragment"
-"""Is sent by scripts that want a part of a page only."""
-PAGE_POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-"""Content security policy of pages: nothing from elsewhere, no script or style within a page."""
 _HEADERS: Final = {
-    "content-security-policy": PAGE_POLICY,
+    # Nothing from elsewhere, no script or style within a page.
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
     # Forms of pages without a referrer would tell no origin either.
     "referrer-policy": "same-origin",
 }
@@ -91,7 +88,7 @@ def render(
 
 
 def is_fragment(request: Request) -> bool:
-    return FRAGMENT_HEADER in request.headers
+    return "x-fragment" in request.headers  # scripts that want a part of a page send it
 
 
 def wants_page(request: Request) -> bool:
