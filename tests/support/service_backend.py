@@ -13,7 +13,7 @@ from typing import Any
 with warnings.catch_warnings():
     # It wants httpx2 by now; httpx still works, and our own client speaks it.
     warnings.simplefilter("ignore")
-    from fastapi.testclient import TestClient
+    from fastapi.testclient import TestClient as TestClient
 import httpx
 from starlette.routing import BaseRoute
 

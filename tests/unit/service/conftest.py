@@ -1,6 +1,5 @@
 """A service over fake devices, with a database of its own; its forms, and what holds for pages."""
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,15 +10,11 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-with warnings.catch_warnings():
-    # It wants httpx2 by now; httpx still works, and our own client speaks it.
-    warnings.simplefilter("ignore")
-    from fastapi.testclient import TestClient
-
 from kernelcast.service import ServiceSettings
 from kernelcast.service import backend as backend_module
+from kernelcast.service_state import ServiceState, open_state
 from kernelcast.workers import Task
-from support.service_backend import PROBLEM, FakeBackend, make_settings, open_client
+from support.service_backend import PROBLEM, FakeBackend, TestClient, make_settings, open_client
 
 _VOID = frozenset({"meta", "link", "input", "img", "source", "br", "rect", "hr"})
 Fields = Mapping[str, str | Sequence[str]]
@@ -57,6 +52,13 @@ def settings(folder: Path) -> ServiceSettings:
 def backend(settings: ServiceSettings) -> FakeBackend:
     """Give the fake devices."""
     return FakeBackend(str(settings.database))
+
+
+@pytest.fixture
+def state(settings: ServiceSettings) -> Iterator[ServiceState]:
+    """Give the service's tables."""
+    with open_state(str(settings.database)) as found:
+        yield found
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -20,7 +19,6 @@ from kernelcast.service_state import (
     ServiceState,
     StoreError,
     make_id,
-    open_state,
 )
 from support.observations import make_observation
 from support.service_backend import (
@@ -44,12 +42,6 @@ def _make(number: int = 0, **more: Any) -> AnswerRecord:  # noqa: ANN401 - field
         "low": 0.5, "high": 2.0, "coverage": 0.9, "slowdown": 1.0, "cost_s": 0.25, "caller": "c",
     }  # fmt: skip
     return AnswerRecord(**{**given, **more})
-
-
-@pytest.fixture
-def state(tmp_path: Path) -> ServiceState:
-    """Give the tables of a service."""
-    return open_state(tmp_path / "rows.sqlite")
 
 
 def test_answers_come_back_newest_first_in_parts(state: ServiceState) -> None:

@@ -1,6 +1,7 @@
 """What is shipped to run and watch a service: it names what there is."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 from fastapi.testclient import TestClient
+
+from kernelcast.service.telemetry import share_counts
 
 DEPLOY = Path(__file__).parents[3] / "docs" / "how-to" / "deploy"
 _METRIC = re.compile(r"\b((?:kernelcast|process)_[a-z_]+)")
@@ -70,3 +73,15 @@ def test_the_image_is_built_of_what_is_there() -> None:
     copied = re.findall(r"^COPY (?!--)(.+) \S+$", path.read_text(encoding="utf-8"), re.MULTILINE)
     assert {name for line in copied for name in line.split()} == sent
     assert all((root / name).exists() for name in sent)
+
+
+def test_counts_of_several_processes_go_with_their_service(tmp_path: Path) -> None:
+    """However it ends; what one has left that was killed goes at the next start."""
+    counts = tmp_path / "counts"
+    counts.mkdir()
+    (counts / "left").touch()
+    with share_counts(counts):
+        assert os.environ["PROMETHEUS_MULTIPROC_DIR"] == str(counts)
+        assert not [*counts.iterdir()]
+    assert not counts.exists()
+    assert "PROMETHEUS_MULTIPROC_DIR" not in os.environ

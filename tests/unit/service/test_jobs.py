@@ -9,10 +9,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.service import ServiceSettings, jobs
+from kernelcast.service import jobs
 from kernelcast.service.jobs import JobRunner
 from kernelcast.service.routes import jobs as routes
-from kernelcast.service_state import ServiceState, open_state
+from kernelcast.service_state import ServiceState
 from kernelcast.workers import Task
 from support.service_backend import service_of
 
@@ -22,12 +22,6 @@ def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "POLL_S", 0.02)
     monkeypatch.setattr(jobs, "_HEARTBEAT_S", 0.05)
     monkeypatch.setattr(routes, "_LOOK_S", 0.02)
-
-
-@pytest.fixture
-def state(settings: ServiceSettings) -> ServiceState:
-    """Give the database of the service."""
-    return open_state(str(settings.database))
 
 
 def _add(state: ServiceState, *, devices: tuple[str, ...] = ()) -> str:

@@ -1,6 +1,5 @@
 """What the service remembers survives, whatever the database is."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ import sqlalchemy as sa
 import yaml
 
 from kernelcast.records.service_state import JobKind, JobRecord, Scope
+from kernelcast.service import ServiceSettings
 from kernelcast.service.authentication import make_token
 from kernelcast.service_state import AnswerFilter, ServiceState, open_state
 from kernelcast.service_state.state import ProblemTable
@@ -20,19 +20,12 @@ DATA = Path(__file__).parents[2] / "data"
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """Give a file for a database."""
-    return tmp_path / "rows.sqlite"
+def place(settings: ServiceSettings) -> str:
+    """Give the file of the database."""
+    return str(settings.database)
 
 
-@pytest.fixture
-def state(place: Path) -> Iterator[ServiceState]:
-    """Give an empty state."""
-    with open_state(place) as found:
-        yield found
-
-
-def test_it_lives_beside_observations(place: Path) -> None:
+def test_it_lives_beside_observations(place: str) -> None:
     """Either may be opened first, and by several at once: one makes the tables, others wait."""
     with ThreadPoolExecutor(4) as pool:
         for one in pool.map(lambda _: open_state(place), range(4)):
@@ -41,7 +34,7 @@ def test_it_lives_beside_observations(place: Path) -> None:
         assert store.count() == 0
 
 
-def test_tables_of_the_first_version_are_brought_up_to_date(place: Path) -> None:
+def test_tables_of_the_first_version_are_brought_up_to_date(place: str) -> None:
     """What was in them stays; answers, their sums and the order of observations are added."""
     _, record = make_token("somebody", frozenset({Scope.ESTIMATE}))
     with open_state(place) as state:
@@ -63,7 +56,7 @@ def test_tables_of_the_first_version_are_brought_up_to_date(place: Path) -> None
         assert names <= {*connection.scalars(sa.text("SELECT name FROM sqlite_master"))}
 
 
-def test_tables_have_the_columns_that_were_released(place: Path, state: ServiceState) -> None:
+def test_tables_have_the_columns_that_were_released(place: str, state: ServiceState) -> None:
     """They follow from records, whose fields may be renamed: databases that are in use may not."""
     del state
     inspector = sa.inspect(sa.create_engine(f"sqlite:///{place}"))
@@ -79,7 +72,7 @@ def test_tables_have_the_columns_that_were_released(place: Path, state: ServiceS
     assert columns == released
 
 
-def test_tables_of_a_newer_version_are_left_alone(place: Path) -> None:
+def test_tables_of_a_newer_version_are_left_alone(place: str) -> None:
     """With what to do."""
     open_state(place).close()
     with sa.create_engine(f"sqlite:///{place}").begin() as connection:
@@ -88,7 +81,7 @@ def test_tables_of_a_newer_version_are_left_alone(place: Path) -> None:
         open_state(place)
 
 
-def test_problems_are_forgotten_oldest_first(place: Path, state: ServiceState) -> None:
+def test_problems_are_forgotten_oldest_first(place: str, state: ServiceState) -> None:
     """When there are too many."""
     table = ProblemTable(state, most=10)
     for number in range(30):
