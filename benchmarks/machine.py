@@ -5,7 +5,7 @@ import platform
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from kernelcast.sampling.machine_state import read_processor
+from kernelcast.sampling.host import read_processor
 
 
 def describe_machine() -> dict[str, object]:

@@ -48,8 +48,8 @@ from kernelcast.records.errors import KernelRunError
 from kernelcast.records.plain import to_plain
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.host import read_processor_times, read_state_since
 from kernelcast.sampling.launch import OpenCLLaunch
-from kernelcast.sampling.machine_state import read_processor_times, read_state_since
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.plan import box_near, position_of, spread_positions
 from kernelcast.sampling.session import DeviceSession, open_session

@@ -41,7 +41,7 @@ from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.cores import read_cores
+from kernelcast.sampling.host import read_cores
 from kernelcast.sampling.plan import SamplingPlan
 
 if TYPE_CHECKING:

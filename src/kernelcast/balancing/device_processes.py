@@ -20,7 +20,7 @@ from kernelcast.balancing.messages import (
 )
 from kernelcast.balancing.settings import DevicePlace
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
-from kernelcast.sampling.cores import bind_to_cores
+from kernelcast.sampling.host import bind_to_cores
 from kernelcast.workers.process import ChildProcess
 from kernelcast.workers.protocol import ClosedError, MessageKind, Reporter, Task, read_message
 from kernelcast.workers.wire import NotDecodableError, prepare

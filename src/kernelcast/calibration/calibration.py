@@ -159,10 +159,8 @@ class _Kept:
             (self._folder / f"{name}.yaml").unlink(missing_ok=True)
 
     def _save(self) -> None:
-        path, content = (
-            self._folder / "state.json",
-            {"of": self._of, "durations_s": self.durations_s},
-        )
+        path = self._folder / "state.json"
+        content = {"of": self._of, "durations_s": self.durations_s}
         try:
             write_private(path, json.dumps(content, indent=1).encode())
         except OSError as error:

@@ -51,8 +51,8 @@ from kernelcast.records.samples import SampleRun, join_moments
 from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.host import read_processor_times, read_state_since
 from kernelcast.sampling.launch import OpenCLLaunch
-from kernelcast.sampling.machine_state import read_processor_times, read_state_since
 from kernelcast.sampling.plan import SAMPLER, SamplingPlan
 from kernelcast.sampling.sampler import choose_unit, sample_pairs
 from kernelcast.sampling.session import DeviceSession, open_session

@@ -16,7 +16,7 @@ from kernelcast.records.estimates import Estimate, Measurement, Tier
 from kernelcast.records.explanation import Explanation, LinearFacts
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.samples import SampleRun
-from kernelcast.sampling.contention_meter import ThreadsWaiting, find_waiting, read_waiting
+from kernelcast.sampling.host import ThreadsWaiting, find_waiting, read_waiting
 from kernelcast.sampling.sampler import PreparedLaunch, Sampled, Sampler
 from kernelcast.sampling.warmed_windows import WarmedSampler, open_sampler
 

@@ -63,7 +63,7 @@ from kernelcast.records.estimates import Estimate, Interval, format_seconds
 from kernelcast.records.explanation import AnalyticEstimate, Explanation, Tier
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.problem import LaunchIdentity, Problem
-from kernelcast.sampling.contention_meter import FRESH_S, ContentionMeter
+from kernelcast.sampling.host import FRESH_S, ContentionMeter
 from kernelcast.training.settings import STATIC_MODEL
 
 Foretell = Callable[[Problem, DeviceDescription], float | None]

@@ -51,8 +51,7 @@ from kernelcast.records.observation import (
     RunTimes,
 )
 from kernelcast.records.problem import LaunchIdentity, Problem
-from kernelcast.sampling.contention_meter import METER, ContentionMeter
-from kernelcast.sampling.machine_state import read_load
+from kernelcast.sampling.host import METER, ContentionMeter, read_load
 from kernelcast.sampling.plan import SAMPLER
 
 if TYPE_CHECKING:

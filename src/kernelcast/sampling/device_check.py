@@ -23,8 +23,7 @@ from kernelcast.records.device import DeviceDescription, DeviceKind, TimerCheck
 from kernelcast.records.errors import BrokenDeviceError
 from kernelcast.records.private_files import write_private
 from kernelcast.sampling import read_source
-from kernelcast.sampling.contention_meter import count_others, read_waiting
-from kernelcast.sampling.cores import read_work
+from kernelcast.sampling.host import count_others, read_waiting, read_work
 from kernelcast.sampling.opencl import cl
 
 _WORK_ITEMS, TRIAL_LOCAL_SIZE = 4096, 64

@@ -11,7 +11,7 @@ from kernelcast.records.device import DeviceDescription, DeviceKind, match_devic
 from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import NoDeviceError
 from kernelcast.sampling import cuda
-from kernelcast.sampling.machine_state import read_processor
+from kernelcast.sampling.host import read_processor
 from kernelcast.sampling.opencl import cl
 
 # Extensions that change what kernelcast can do on a device.

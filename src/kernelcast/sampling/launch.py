@@ -27,8 +27,8 @@ from kernelcast.records.occupancy import Limiter, compute_p_sat, find_limits
 from kernelcast.sampling import read_source
 from kernelcast.sampling.building import BuiltKernel, get_kernel
 from kernelcast.sampling.compiler_facts import read_compiler_statistics
-from kernelcast.sampling.contention_meter import METER
 from kernelcast.sampling.device_check import SETTLING, TRIAL_LOCAL_SIZE
+from kernelcast.sampling.host import METER
 from kernelcast.sampling.opencl import OtherDriver, cl, enqueue_native
 from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude, tell_launch
 from kernelcast.sampling.scratch import KernelArgument, Reach, ScratchArguments, WrittenArguments

@@ -295,6 +295,7 @@ class PartialLaunch:
         self._held: list[KernelArgument] = []
         self.in_place: dict[int, npt.NDArray[Any]] = {}
         """Arrays of the buffers that are used where they lie, by position."""
+        self.uploaded_bytes = 0
         with explained_errors(kernel, device):
             self._window = session.window_kernel(kernel, self.ndrange)
             self.build_s = time.monotonic() - started_s
@@ -309,15 +310,12 @@ class PartialLaunch:
                     if index in in_place and session.works_in_host_memory:
                         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
                         self.in_place[index] = content
+                    else:
+                        self.uploaded_bytes += content.nbytes
                     held = cl.Buffer(session.context, flags, hostbuf=content)
                 self._held.append(held)
                 self._window.kernel.set_arg(index, held)
             session.queue.finish()
-        self.uploaded_bytes = sum(
-            one.size
-            for index, one in enumerate(self._held)
-            if isinstance(one, cl.Buffer) and index not in self.in_place
-        )
         self.upload_s = time.monotonic() - started_s - self.build_s
 
     def __enter__(self) -> Self:

@@ -104,15 +104,10 @@ def ensure_vendors() -> Path | None:
     }
     with contextlib.suppress(OSError):
         if folder is not None:
-            _write_folder(folder, files)
-            os.environ[VENDORS_VARIABLE] = str(folder)
-            return folder
+            return _use_folder(folder, files)
     with contextlib.suppress(OSError):
         # Of a name that cannot be guessed: the loader runs whatever a foreign folder names.
-        folder = _make_temporary_folder("kernelcast-")
-        _write_folder(folder, files)
-        os.environ[VENDORS_VARIABLE] = str(folder)
-        return folder
+        return _use_folder(_make_temporary_folder("kernelcast-"), files)
     return None
 
 
@@ -159,8 +154,9 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _write_folder(folder: Path, files: dict[str, str]) -> None:
-    """Write a folder of .icd files, open to confined processes of root's service too."""
+def _use_folder(folder: Path, files: dict[str, str]) -> Path:
+    """Have the loader read a folder of .icd files, open to confined processes of root's service
+    too."""
     make_private_folder(folder)
     for stale in folder.glob("*.icd"):
         if stale.name not in files:
@@ -174,3 +170,5 @@ def _write_folder(folder: Path, files: dict[str, str]) -> None:
     for path, mode in ((folder, 0o755), *((folder / name, 0o644) for name in files)):
         if stat.S_IMODE(path.stat().st_mode) & mode != mode:  # it may lie on a read-only disk
             path.chmod(mode)
+    os.environ[VENDORS_VARIABLE] = str(folder)
+    return folder

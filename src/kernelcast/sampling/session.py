@@ -33,7 +33,6 @@ from kernelcast.sampling.building import (
     read_kernel_source,
     take_kernel,
 )
-from kernelcast.sampling.cores import TURNS, CoreTurns, read_work
 from kernelcast.sampling.device_check import (
     SETTLING,
     TRIAL_LOCAL_SIZE,
@@ -48,6 +47,7 @@ from kernelcast.sampling.device_check import (
     try_device,
 )
 from kernelcast.sampling.discovery import list_ancestors
+from kernelcast.sampling.host import TURNS, CoreTurns, read_work
 from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.prelude import HIDDEN_ARGUMENTS, add_prelude, needs_prelude, pass_sizes
 from kernelcast.sampling.scratch import BufferPool

@@ -249,20 +249,6 @@ def find_memory(value: Any) -> tuple[Any, int] | None:  # noqa: ANN401 - whateve
     return value.base_data, value.offset
 
 
-def check_context(parameter: Parameter, value: object, session: DeviceSession) -> None:
-    if isinstance(value, cl.MemoryObjectHolder):
-        own = ask_context(value, cl.mem_info.CONTEXT)
-    elif isinstance(value, cl.Sampler):
-        own = ask_context(value, cl.sampler_info.CONTEXT)
-    else:
-        return
-    if own != session.context:  # a context that the driver has forgotten is not the session's
-        raise InputError(
-            f"argument {parameter}: a {type(value).__name__} of another context given; create it "
-            "in the queue's context"
-        )
-
-
 def list_arguments(values: Any) -> Sequence[Any]:  # noqa: ANN401 - whatever was given
     is_one = isinstance(values, _NO_SEQUENCES) or find_memory(values) is not None
     if is_one or not isinstance(values, Iterable):
@@ -412,8 +398,10 @@ class ArgumentPlace:
                 f"argument {parameter}: shared virtual memory given; its content cannot be kept "
                 "unchanged while sampling. Give a pyopencl.Buffer"
             )
-        is_image = isinstance(value, cl.MemoryObjectHolder) and not isinstance(value, cl.Buffer)
-        if is_image and not parameter.is_const and not can_be_copied(value):
+        is_memory = isinstance(value, cl.MemoryObjectHolder)
+        is_buffer = isinstance(value, cl.Buffer)
+        is_written_image = is_memory and not is_buffer and not parameter.is_const
+        if is_written_image and not can_be_copied(value):
             raise SignatureError(
                 f"argument {parameter}: an image that the kernel may write, and that cannot be "
                 "copied; give a 2-D or 3-D image of its own memory, or a pyopencl.Buffer"
@@ -429,8 +417,15 @@ class ArgumentPlace:
         if not fits:
             given = type(value).__name__
             raise SignatureError(f"argument {parameter}: {given} given; give a {self._wanted}")
-        check_context(parameter, value, session)
-        if isinstance(value, cl.Buffer):
+        has_context = is_memory or isinstance(value, cl.Sampler)
+        info = cl.mem_info.CONTEXT if is_memory else cl.sampler_info.CONTEXT
+        # A context that the driver has forgotten is not the session's.
+        if has_context and ask_context(value, info) != session.context:
+            raise InputError(
+                f"argument {parameter}: a {type(value).__name__} of another context given; create "
+                "it in the queue's context"
+            )
+        if is_buffer:
             return hold_buffer(session, value, element or _BYTE, is_decisive=self._is_decisive)
         if isinstance(value, np.integer | np.floating):
             return ScalarArgument(

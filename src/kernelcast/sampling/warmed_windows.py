@@ -155,7 +155,23 @@ class WarmedSampler:
         """Choose pairs at new places where there is room; no work-group is in two windows."""
         chosen: list[_Window] = []
         taken, shape, unit = [*self._ran], self._active.shape, self._unit
-        for number, place in enumerate(self._choose_positions(places), self._pairs):
+        shift = self._plan.seed + self._pairs
+        spread = spread_positions(max(places, 0), shape, shift=shift)
+        if self._plan.places:
+            # Near those where the plan says to sample, by their numbers among the active
+            # work-groups; the nearest one's of those that are none.
+            total = self._launch.ndrange.work_group_count
+            numbers = [int(one * total) for one in self._plan.places]
+            inside = [
+                np.clip(np.array(at) - start, 0, count - 1)
+                for at, start, count in zip(
+                    np.unravel_index(numbers, self._launch.ndrange.group_counts, order="F"),
+                    self._active.start, shape, strict=True,
+                )
+            ]  # fmt: skip
+            known = np.ravel_multi_index(inside, shape, order="F")
+            spread = [int(known[np.abs(known - one).argmin()]) for one in spread]
+        for number, place in enumerate(spread, self._pairs):
             pair: list[_Window] = []
             begin = max(0, place - _UNITS_PER_PAIR * unit // 2)
             for multiple in MULTIPLES:
@@ -173,27 +189,6 @@ class WarmedSampler:
         self._ran += [box for _, *boxes in chosen for box in boxes]
         self._pairs += max(places, 0)
         return chosen
-
-    def _choose_positions(self, places: int) -> list[int]:
-        """Spread places over the active work-groups, near those where the plan says to sample."""
-        if places < 1:
-            return []
-        shift = self._plan.seed + self._pairs
-        spread = spread_positions(places, self._active.shape, shift=shift)
-        if not self._plan.places:
-            return spread
-        counts, total = self._launch.ndrange.group_counts, self._launch.ndrange.work_group_count
-        numbers = [int(one * total) for one in self._plan.places]
-        # Work-groups' numbers among the active ones; the nearest one's of those that are none.
-        inside = [
-            np.clip(np.array(at) - start, 0, count - 1)
-            for at, start, count in zip(
-                np.unravel_index(numbers, counts, order="F"),
-                self._active.start, self._active.shape, strict=True,
-            )
-        ]  # fmt: skip
-        known = np.ravel_multi_index(inside, self._active.shape, order="F")
-        return [int(known[np.abs(known - one).argmin()]) for one in spread]
 
     def _move(self, box: GroupBox) -> GroupBox:
         """Move a box of active work-groups to where it lies in the launch."""

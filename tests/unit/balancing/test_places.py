@@ -13,7 +13,7 @@ from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, OverrunError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.cores import bind_to_cores, read_cores
+from kernelcast.sampling.host import bind_to_cores, read_cores
 from support.builders import make_description
 from support.problems import write_problem
 

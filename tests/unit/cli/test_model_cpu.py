@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kernelcast.launches.modelling import cpu_loops
+from kernelcast.sampling.host import Processor
 from kernelcast.sampling.loop_benchmark import find_compiler
-from kernelcast.sampling.machine_state import Processor
 from support.commands import run_command
 
 run = partial(run_command, "model", "cpu")

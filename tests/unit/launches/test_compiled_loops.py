@@ -19,8 +19,8 @@ from kernelcast.launches.modelling.cpu_loops import (
     write_loop,
 )
 from kernelcast.records.errors import InputError
+from kernelcast.sampling.host import Processor
 from kernelcast.sampling.loop_benchmark import FLAGS, compile_to_assembly, find_compiler
-from kernelcast.sampling.machine_state import Processor
 from support.loop_counting import count_passes
 from support.machines import IVY_BRIDGE
 

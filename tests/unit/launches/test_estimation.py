@@ -21,7 +21,7 @@ from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.records.errors import RecordingError
 from kernelcast.records.ndrange import NDRange
-from kernelcast.sampling.contention_meter import Waiting
+from kernelcast.sampling.host import Waiting
 from kernelcast.sampling.plan import SamplingPlan
 from support import strategies
 from support.fakes import SyntheticLaunch

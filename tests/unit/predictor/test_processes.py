@@ -35,7 +35,7 @@ from dataclasses import replace
 import kernelcast.launches.source_check as source_work
 import kernelcast.predictor.answering.measuring as measuring
 from kernelcast.records.errors import KernelRunError, SignatureError
-from kernelcast.sampling.cores import TURNS
+from kernelcast.sampling.host import TURNS
 from support.fake_executor import FakeExecutor
 
 

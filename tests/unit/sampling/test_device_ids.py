@@ -5,7 +5,7 @@ import pytest
 from kernelcast.records.device import match_device_id
 from kernelcast.records.errors import UnknownDeviceError
 from kernelcast.sampling import discovery
-from kernelcast.sampling.machine_state import Processor
+from kernelcast.sampling.host import Processor
 from kernelcast.sampling.opencl import cl
 
 IDS = ["pocl-epyc-34cd", "intel-epyc-12ab", "intel-epyc-12ab-2"]

@@ -45,13 +45,13 @@ from kernelcast.records.operations import (
 from kernelcast.records.plain import pick, to_plain
 from kernelcast.records.yaml_files import read_text
 from kernelcast.sampling import read_source
+from kernelcast.sampling.host import read_processor
 from kernelcast.sampling.loop_benchmark import (
     FLAGS,
     RUN,
     LoopToRun,
     compile_to_assembly,
 )
-from kernelcast.sampling.machine_state import read_processor
 
 PREDICTORS = ("lc", "sim")
 _FLOPS = {

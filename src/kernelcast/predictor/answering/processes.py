@@ -187,7 +187,7 @@ _MODEL: Final = Task(entry=f"{_CHILD}:model_alone", returns=ModelOutcome)
 _COUNT: Final = Task(
     entry="kernelcast.launches.source_check:count_problem", returns=tuple[float, ...]
 )
-_TAKE_TURNS: Final = "kernelcast.sampling.cores:take_turns_by"
+_TAKE_TURNS: Final = "kernelcast.sampling.host:take_turns_by"
 
 
 class Executor(Protocol):

@@ -12,8 +12,8 @@ from kernelcast.records.contention import Contention, list_contention
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Estimate, Interval, Measurement
 from kernelcast.records.explanation import Explanation, Tier
-from kernelcast.sampling import contention_meter as module
-from kernelcast.sampling.contention_meter import ContentionMeter, Waiting
+from kernelcast.sampling import host as module
+from kernelcast.sampling.host import ContentionMeter, Waiting
 from kernelcast.training_data.store import Store
 from support.builders import make_description, make_estimate
 from support.fake_executor import FakeExecutor, make_problem
@@ -122,11 +122,10 @@ def test_the_threads_that_ran_a_launch_tell_what_it_met(monkeypatch: pytest.Monk
     """Those of this process where it ran here; else as many that work for it are tried once."""
     device, meter = make_description(), ContentionMeter()
     readings = [{"1": Waiting(0.0, 0.0)}, {"1": Waiting(1.0, 2.0)}, {"1": Waiting(1.0, 2.0)}]
-    tried = [_contention(waited_s=0.1)]
     others = [2]
     monkeypatch.setattr(module, "read_waiting", lambda: readings.pop(0))
     monkeypatch.setattr(module, "count_others", lambda: others[0])
-    monkeypatch.setattr(module, "_try_threads", lambda _: tried.pop())
+    monkeypatch.setattr(module, "_work", lambda _: Waiting(0.1, 0.1))
     assert meter.judge_run(device.id, 2.0) is None
     meter.note(device)
     here = meter.judge_run(device.id, 2.0)
