@@ -115,7 +115,7 @@ def test_conditions_that_grow_without_end_are_given_up() -> None:
         f" int x = get_global_id(0), b = x > n; {body} if (b) a[x] = 1; }}"
     )
     [store] = facts.accesses
-    assert sum(len(str(one.guard)) for one in facts.reaches) < 1000 * 200
+    assert sum(len(str(one.guard)) for one in facts.reaches) < 1000 * len(facts.reaches)
     assert not store.guard.is_exact
     assert str(store.offset_bytes) == "4*global_id(0)"
 

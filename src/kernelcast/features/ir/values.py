@@ -231,7 +231,9 @@ def merge(condition: Condition, then: Value, otherwise: Value) -> Value:
 def bound_size(part: Part) -> Part:
     """Give up a number or a condition that is too large, or nested too deeply, to be written."""
     size, depth = (0, 0) if isinstance(part, Opaque) else part.extent
-    if size <= LARGEST and depth <= DEEPEST:
+    # A condition that is known in part only bounds: what it says in so many words narrows nothing.
+    is_partial = size > DEEPEST and isinstance(part, Condition) and not part.is_exact
+    if size <= LARGEST and depth <= DEEPEST and not is_partial:
         return part
     if isinstance(part, Condition):
         return Unknown(tuple(sorted(sources_of(part))))
