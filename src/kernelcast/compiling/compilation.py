@@ -36,8 +36,7 @@ from kernelcast.records.plain import CONVERTER
 # What begins with a newline is looked for as a word: a line's start is tried at each letter.
 _ATTRIBUTES: Final = re.compile(r"(\nattributes #\d+ = \{ )(.*)")
 _REFUSING: Final = re.compile(r"\b(?:alwaysinline|noinline|optnone) ")
-_PARAMETER: Final = re.compile(r"\n  store ([^\n]* %([\w.]+), ptr %\2\.addr\b)")
-_VOLATILE_PARAMETER: Final = re.compile(r"\n  store volatile ([^\n]* %([\w.]+), ptr %\2\.addr\b)")
+_PARAMETER: Final = re.compile(r"\n  store (?:volatile )?([^\n]* %([\w.]+), ptr %\2\.addr\b)")
 # Debug information names the kernels' calling convention otherwise before clang 20.
 _DEBUG_CONVENTION: Final = "cc: DW_CC_LLVM_OpenCLKernel, "
 _WARNINGS: Final = (
@@ -347,20 +346,14 @@ def _inline_calls(code: str) -> str:
     """Inline every call, and bring variables into registers."""
     marked = _ATTRIBUTES.sub(lambda one: f"{one[1]}alwaysinline {_REFUSING.sub('', one[2])}", code)
     marked = marked.replace(_DEBUG_CONVENTION, "")
-    # Variables first, as long as functions are small: LLVM's time for that grows with variables
-    # times blocks (12 s for 350 inlined functions with loops, 0.5 s so). Parameters stay in memory
-    # until calls are gone: their constants would be folded by what inlines, and operations that
-    # the source has would not be counted.
-    volatile = {name for _, name in _VOLATILE_PARAMETER.findall(marked)}
-    marked = _PARAMETER.sub(
-        lambda one: one[0] if one[2] in volatile else f"\n  store volatile {one[1]}", marked
-    )
-    # What no kernel calls goes before anything else: its calls would be inlined too, 38 s of 40
-    # for a source of 88,000 lines, and 2.5 without them.
+    # Variables first, while functions are small: LLVM's time for them grows with variables times
+    # blocks (12 s for 350 inlined functions with loops, 0.5 s so). Parameters stay in memory until
+    # calls are gone, or their constants would be folded, operations of the source among them.
+    marked = _PARAMETER.sub(r"\n  store volatile \1", marked)
+    # What no kernel calls goes before all: its calls would be inlined too, 38 s of 40 for a source
+    # of 88,000 lines, and 2.5 without them.
     marked = _run_passes(marked, "global_dead_code_eliminate", "sroa")
-    marked = _VOLATILE_PARAMETER.sub(
-        lambda one: one[0] if one[2] in volatile else f"\n  store {one[1]}", marked
-    )
+    marked = _PARAMETER.sub(r"\n  store \1", marked)
     return _run_passes(marked, "always_inliner", "global_dead_code_eliminate", "sroa")
 
 
