@@ -113,6 +113,25 @@ def compile_kernel(
     # A name of the source that neither an option nor another path can be.
     name = PurePosixPath(source_name.replace("\0", "").replace("\n", " ")).name
     name = f"./{name}" if name.startswith("-") else name or "<source>"
+    # Folders of -I come before the others; a relative one is below any of the others.
+    folders = [Path(os.path.abspath(folder)) for folder in include_folders]  # noqa: PTH100
+    chosen: list[Path] = []
+    for option in given.folders:
+        within = [Path(os.path.normpath(folder / option)) for folder in folders]
+        within = [
+            path for path in within
+            if any(path.resolve().is_relative_to(folder.resolve()) for folder in folders)
+        ]  # fmt: skip
+        if not within:
+            raise InputError(
+                f"build option -I{option}: it leads out of the include folders "
+                f"({', '.join(map(str, folders)) or 'none were given'}); give one that holds it"
+            )
+        chosen += [path for path in within if path.is_dir()]
+    for folder in folders:
+        if not folder.is_dir() or folder.parent == folder:
+            msg = f"include folder {folder}: there is no such folder below the root; give another"
+            raise InputError(msg)
     flags, back_flags = _list_flags(target, given, dialect or Dialect())
     # All that decides the content, with the files that the source may include.
     parts: list[str | bytes] = [
@@ -121,7 +140,7 @@ def compile_kernel(
     with tempfile.TemporaryDirectory(prefix="kernelcast-compile-") as made:
         job = _Job(
             source=source, source_name=name, target=target, limit_s=limit_s, folder=Path(made),
-            include_folders=_resolve_folders(given.folders, include_folders), flags=flags,
+            include_folders=tuple(dict.fromkeys([*chosen, *folders])), flags=flags,
             back_flags=back_flags,
         )  # fmt: skip
         if job.include_folders:
@@ -228,8 +247,15 @@ class _Job:
             )
             form = "-emit-llvm" if moves or self.target.format is CodeFormat.IR else "-S"
             text = self._write(*_PROFILES[self.target.as_written], form)
-            if moves:
-                front.write_text(_move_constants(text), encoding="utf-8")
+            if moves:  # what stands in constant memory goes to global memory
+                moved = []
+                for line in text.splitlines():
+                    if _LAUNCH_VARIABLE not in line:
+                        invariant = _CONSTANT_LOAD.match(line) and ", !invariant.load !999999"
+                        line = _CONSTANT_SPACE.sub("addrspace(1)", line)
+                        line = _CONSTANT_INTRINSIC.sub(r"\1.p1", line) + (invariant or "")
+                    moved.append(line)
+                front.write_text("\n".join([*moved, "!999999 = !{}", ""]), encoding="utf-8")
                 text = self._write("-O3", "-disable-llvm-passes", "-S")
         if self.target.format is CodeFormat.PTX:
             names = set(_EXTERN.findall(text))
@@ -302,44 +328,6 @@ class _Job:
             said = output.partition("PLEASE submit a bug report")[0].strip()
             raise CompileError(said or f"the compiler ended with status {status}")
         return output.strip()
-
-
-def _move_constants(code: str) -> str:
-    """Move what stands in constant memory to global memory."""
-    moved = []
-    for line in code.splitlines():
-        if _LAUNCH_VARIABLE in line:
-            moved.append(line)
-            continue
-        invariant = ", !invariant.load !999999" if _CONSTANT_LOAD.match(line) else ""
-        spaces = _CONSTANT_SPACE.sub("addrspace(1)", line)
-        moved.append(_CONSTANT_INTRINSIC.sub(r"\1.p1", spaces) + invariant)
-    return "\n".join([*moved, "!999999 = !{}", ""])
-
-
-def _resolve_folders(
-    named: Sequence[str], include_folders: Sequence[Path | str]
-) -> tuple[Path, ...]:
-    """Put the folders of -I before the others; a relative one is below any of the others."""
-    given = [Path(os.path.abspath(folder)) for folder in include_folders]  # noqa: PTH100
-    chosen: list[Path] = []
-    for name in named:
-        within = [Path(os.path.normpath(folder / name)) for folder in given]
-        within = [
-            path for path in within
-            if any(path.resolve().is_relative_to(folder.resolve()) for folder in given)
-        ]  # fmt: skip
-        if not within:
-            raise InputError(
-                f"build option -I{name}: it leads out of the include folders "
-                f"({', '.join(map(str, given)) or 'none were given'}); give one that holds it"
-            )
-        chosen += [path for path in within if path.is_dir()]
-    for folder in given:
-        if not folder.is_dir() or folder.parent == folder:
-            msg = f"include folder {folder}: there is no such folder below the root; give another"
-            raise InputError(msg)
-    return tuple(dict.fromkeys([*chosen, *given]))
 
 
 def _inline_calls(code: str) -> str:
