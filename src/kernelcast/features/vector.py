@@ -154,12 +154,8 @@ class SampledSource:
     """Of the largest launch, see `kernelcast.features.touched_ranges.compare_touched`."""
 
     @property
-    def windows(self) -> list[TimedLaunch]:
-        return list_windows(self.run)
-
-    @property
     def spread(self) -> float | None:
-        rates = [one.duration_s / one.box.work_group_count for one in self.windows]
+        rates = [one.duration_s / one.box.work_group_count for one in list_windows(self.run)]
         return pstdev(rates) / fmean(rates) if len(rates) > 1 else None
 
     @property
@@ -183,10 +179,12 @@ _SAMPLED: Formulas[SampledSource] = {
     "sampled.run_s": lambda s: find_longest(s.run).duration_s,
     "sampled.run_work_groups_count": lambda s: find_longest(s.run).box.work_group_count,
     "sampled.work_items_count": lambda s: sum(
-        math.prod(s.run.ndrange.work_items_of(one.box)[1]) for one in s.windows
+        math.prod(s.run.ndrange.work_items_of(one.box)[1]) for one in list_windows(s.run)
     ),
-    "sampled.work_groups_count": lambda s: sum(one.box.work_group_count for one in s.windows),
-    "sampled.total_s": lambda s: sum(one.duration_s for one in s.windows),
+    "sampled.work_groups_count": lambda s: sum(
+        one.box.work_group_count for one in list_windows(s.run)
+    ),
+    "sampled.total_s": lambda s: sum(one.duration_s for one in list_windows(s.run)),
     "sampled.linear_s": lambda s: s.linear_s,
     "sampled.linear_s_per_work_group":
         lambda s: _divide(s.linear_s, s.run.ndrange.work_group_count),

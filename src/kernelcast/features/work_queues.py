@@ -9,7 +9,6 @@ work-group that is not among the sampled ones, it never ends.
 """
 
 import re
-from typing import TypeAlias
 
 import numpy as np
 
@@ -29,10 +28,6 @@ _COUNTING = re.compile(r"atom(?:ic)?_(?:fetch_)?(inc|dec|add|sub)(?:_explicit)?"
 _DOWN = ("dec", "sub")
 _SHARED = (MemorySpace.GLOBAL, MemorySpace.GENERIC)
 _OWN = frozenset((SymbolKind.GLOBAL_ID, SymbolKind.CONTENT))
-
-
-_Counter: TypeAlias = tuple[Instruction, Pointer, bool]
-"""An atomic addition to a place that all work-groups share, and whether it counts down."""
 
 
 def _name_loop(code: Evaluator, loop: Loop) -> str:
@@ -65,7 +60,10 @@ def find_work_queue(kernel: Kernel) -> str:
     return ""
 
 
-def _read_counter(code: Evaluator, one: Instruction, loop: Loop) -> _Counter | None:
+def _read_counter(
+    code: Evaluator, one: Instruction, loop: Loop
+) -> tuple[Instruction, Pointer, bool] | None:
+    """Read an atomic addition to a place that work-groups share, and whether it counts down."""
     operation = _COUNTING.fullmatch(name_called(one)) if one.opcode == "call" else None
     if operation is None:
         return None
@@ -75,30 +73,23 @@ def _read_counter(code: Evaluator, one: Instruction, loop: Loop) -> _Counter | N
     step = numbers[0] if numbers and operation[1] in ("add", "sub") else "1"
     if len(places) > 1 or not isinstance(place, Pointer) or place.memory.space not in _SHARED:
         return None
-    if step == "0" or not _is_shared(place.offset, code, loop):  # adding 0 is reading
+    if step == "0" or not isinstance(place.offset, Expr):  # adding 0 is reading
         return None
+    symbols = place.offset.symbols()
+    if any(one.kind in _OWN or one == code.symbol(loop) for one in symbols):
+        return None
+    if groups := [one for one in symbols if one.kind is SymbolKind.GROUP_ID]:
+        # Queues that some work-groups share, as by `get_group_id(0) % queues`.
+        at = np.indices((64,) * len(groups)).reshape(len(groups), -1)
+        bindings: dict[Symbol, np.ndarray] = dict(zip(groups, at, strict=True))
+        try:
+            values = place.offset.evaluate(bindings)
+        except EvaluationError:
+            return None
+        if np.unique(np.asarray(values)).size == at.shape[1]:
+            return None
     is_down = (operation[1] in _DOWN) != step.startswith("-")
     return one, place, is_down
-
-
-def _is_shared(offset: object, code: Evaluator, loop: Loop) -> bool:
-    """Tell whether an address is known to be the same for several work-groups, again and again."""
-    if not isinstance(offset, Expr):
-        return False
-    symbols = offset.symbols()
-    if any(one.kind in _OWN or one == code.symbol(loop) for one in symbols):
-        return False
-    groups = [one for one in symbols if one.kind is SymbolKind.GROUP_ID]
-    if not groups:
-        return True
-    # Queues that some work-groups share, as by `get_group_id(0) % queues`.
-    places = np.indices((64,) * len(groups)).reshape(len(groups), -1)
-    bindings: dict[Symbol, np.ndarray] = dict(zip(groups, places, strict=True))
-    try:
-        values = offset.evaluate(bindings)
-    except EvaluationError:
-        return False
-    return bool(np.unique(np.asarray(values)).size < places.shape[1])
 
 
 def _ends_by(
@@ -129,18 +120,13 @@ def find_wait_loop(kernel: Kernel) -> str:
     """Describe a loop that changes nothing of what its end depends on; empty if there is none."""
     code = open_code(kernel)
     for loop in code.flow.loops:
-        if not loop.exits or _waits(code, loop):
-            ends = "ends when other work-items write to memory" if loop.exits else "has no end"
-            return f"{_name_loop(code, loop)} {ends}"
+        if not loop.exits:
+            return f"{_name_loop(code, loop)} has no end"
+        changes = {_changes_memory(one) for one in code.flow.list_instructions(loop)}
+        branches = [label for label in loop.blocks if len(set(code.flow.successors[label])) > 1]
+        if changes - {None} == {False} and not code.changes_itself(loop, branches):
+            return f"{_name_loop(code, loop)} ends when other work-items write to memory"
     return ""
-
-
-def _waits(code: Evaluator, loop: Loop) -> bool:
-    changes = [_changes_memory(one) for one in code.flow.list_instructions(loop)]
-    if True in changes or False not in changes:
-        return False
-    branches = [label for label in loop.blocks if len(set(code.flow.successors[label])) > 1]
-    return not code.changes_itself(loop, branches)
 
 
 def _changes_memory(one: Instruction) -> bool | None:

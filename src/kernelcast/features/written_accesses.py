@@ -396,11 +396,20 @@ class WrittenKernel:
             kind=BlockKind.ENTRY, operations=OperationCounts(operations=written, memory={}),
         )  # fmt: skip
         # One block per access, for each may have a guard and loops of its own.
-        blocks = [
-            replace(entry, id=number, counter=one.site, parent=0, kind=BlockKind.ACCESS,
-                    operations=_count(one))
-            for number, one in enumerate(self.accesses, start=1)
-        ]  # fmt: skip
+        blocks = []
+        for number, one in enumerate(self.accesses, start=1):
+            # Atomics are operations, not memory, as where a source is read.
+            atomic = Operation(kind=_K.ATOMIC, number=_I, bits=8 * one.bytes)
+            moved = MemoryOperation(
+                space=one.space, is_store=one.kind is AccessKind.STORE, bytes=one.bytes
+            )
+            is_atomic = one.kind is AccessKind.ATOMIC
+            counts = OperationCounts(
+                operations={atomic: 1.0} if is_atomic else {},
+                memory={} if is_atomic else {moved: 1.0},
+            )
+            blocks.append(replace(entry, id=number, counter=one.site, parent=0,
+                                  kind=BlockKind.ACCESS, operations=counts))  # fmt: skip
         return KernelFacts(
             kernel=self.name, line=0, parameters=tuple(parameters), blocks=(entry, *blocks),
             local_arrays=tuple(
@@ -411,14 +420,3 @@ class WrittenKernel:
             accesses=self.accesses, gaps=(),
             loops=tuple(dict.fromkeys(loop for one in self.accesses for loop in one.loops)),
         )  # fmt: skip
-
-
-def _count(access: MemoryAccess) -> OperationCounts:
-    """Count an access as the analysis of a source does: atomics are operations, not memory."""
-    if access.kind is AccessKind.ATOMIC:
-        atomic = Operation(kind=_K.ATOMIC, number=_I, bits=8 * access.bytes)
-        return OperationCounts(operations={atomic: 1.0}, memory={})
-    operation = MemoryOperation(
-        space=access.space, is_store=access.kind is AccessKind.STORE, bytes=access.bytes
-    )
-    return OperationCounts(operations={}, memory={operation: 1.0})

@@ -107,15 +107,15 @@ def test_touches_are_those_of_sets(
 ) -> None:
     """Sectors are a set of byte addresses, passes the fullest bank of a set of words."""
     starts = offsets * size
-    found = find_touches(starts, is_active, size, is_local=True)
+    sectors, _, conflicts = find_touches(starts, is_active, size, is_local=True)
     words, at_once = max(1, size // 4), 32 // max(1, size // 4)
     for row in range(3):
         lanes = [(lane, int(starts[row, lane])) for lane in range(32) if is_active[row, lane]]
-        assert found.sectors[row] == len({(s + b) // 32 for _, s in lanes for b in range(size)})
+        assert sectors[row] == len({(s + b) // 32 for _, s in lanes for b in range(size)})
         extra = 0
         for part in range(32 // at_once):
             used = {s // 4 + w for lane, s in lanes if lane // at_once == part
                     for w in range(words)}  # fmt: skip
             banks = [word % 32 for word in used]
             extra += max(0, max((banks.count(bank) for bank in banks), default=0) - 1)
-        assert found.conflicts[row] == extra
+        assert conflicts[row] == extra

@@ -1,9 +1,9 @@
 """How warps touch memory, place by place: from address expressions or from recorded addresses."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -30,18 +30,11 @@ _NOWHERE = np.iinfo(np.int64).max
 _PIECES = (16, 8, 4)
 
 
-class Touches(NamedTuple):
-    """Distinct sectors, those that the bytes would fill, and extra local passes, by request."""
-
-    sectors: IntArray
-    ideal_sectors: IntArray
-    conflicts: IntArray
-
-
 def find_touches(
     offsets_bytes: IntArray, is_active: BoolArray, size_bytes: int, *, is_local: bool
-) -> Touches:
-    """Find what requests touch, by offsets and activity of shape (requests, lanes)."""
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Count by request distinct sectors, those that the bytes would fill, and extra local passes;
+    offsets and activity are of shape (requests, lanes)."""
     first, last = offsets_bytes // SECTOR_BYTES, (offsets_bytes + size_bytes - 1) // SECTOR_BYTES
     across = int((last - first).max(initial=0, where=is_active))
     touched = first[..., None] + np.arange(across + 1)
@@ -63,11 +56,8 @@ def find_touches(
             place = (rows * BANKS + ordered % BANKS)[is_new_word]
             counts = np.bincount(place, minlength=rows.size * BANKS).reshape(*parts, BANKS)
             conflicts += np.maximum(counts.max(axis=2) - 1, 0).sum(axis=1)
-    return Touches(
-        sectors=is_new.sum(axis=1),
-        ideal_sectors=-(-is_active.sum(axis=1) * size_bytes // SECTOR_BYTES),
-        conflicts=conflicts,
-    )
+    ideal = -(-is_active.sum(axis=1) * size_bytes // SECTOR_BYTES)
+    return is_new.sum(axis=1), ideal, conflicts
 
 
 def _mark_distinct(values: IntArray, is_used: BoolArray) -> tuple[IntArray, BoolArray]:
@@ -84,7 +74,7 @@ WARP_WIDTH = 32
 BUDGET = 65_536
 """Addresses evaluated per access, at most: about 10 ms. Beyond, some iterations stand for all."""
 
-_Requests = tuple[MemoryAccess, FloatArray, Touches]
+_Requests = tuple[MemoryAccess, FloatArray, tuple[IntArray, IntArray, IntArray]]
 """Requests of one access, each with the number that it stands for."""
 
 
@@ -164,9 +154,9 @@ def _merge(
     found: Iterable[_Requests], *, warps: int, is_measured: bool = False
 ) -> tuple[RequestPattern, ...]:
     """Add up what several paths to one place do."""
-    places: dict[tuple[int, str | None], list[_Requests]] = {}
+    places: dict[tuple[int, str | None], list[_Requests]] = defaultdict(list)
     for one in found:
-        places.setdefault((one[0].site, one[0].buffer), []).append(one)
+        places[one[0].site, one[0].buffer].append(one)
     patterns = []
     for parts in places.values():
         access = parts[0][0]

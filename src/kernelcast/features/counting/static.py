@@ -146,11 +146,9 @@ def estimate_share(
             return np.full(shape, UNKNOWN_SHARE)
         return np.broadcast_to(np.asarray(truth, dtype=np.float64), shape)
     if isinstance(guard, And | Or):
-        result = np.ones(shape)
-        for part in guard.parts:
-            share = estimate_share(part, bindings, shape)
-            result = result * (share if isinstance(guard, And) else 1 - share)
-        return result if isinstance(guard, And) else 1 - result
+        shares = np.array([estimate_share(part, bindings, shape) for part in guard.parts])
+        product: FloatArray = (shares if isinstance(guard, And) else 1 - shares).prod(axis=0)
+        return product if isinstance(guard, And) else 1 - product
     return np.full(shape, UNKNOWN_SHARE)
 
 

@@ -108,7 +108,15 @@ class Forms:
                 found = _add(found, index)
             return found
         if one.opcode == "phi":
-            return self._join(one)
+            form, loop = self.combine(one.operands), self._code.flow.loop_of.get(one.block)
+            if loop is None or loop.header != one.block:
+                return form
+            if form < Form.WHOLE:
+                count = self._code.loop_facts(loop).trip_count
+                is_written_out = count is not None and count.constant_value is not None
+                return form & ~Form.COUNTER if is_written_out else form | Form.COUNTER
+            is_cut = Form.CUT <= form < Form.LOST and bits_of(one.type)
+            return _reach(form, Form.SUM) if is_cut else form
         if one.opcode == "select":
             return self.combine(one.operands[1:])
         if one.opcode in ("trunc", "zext") and bits_of(one.type) and (
@@ -144,21 +152,6 @@ class Forms:
         if both >= Form.CUT and right and not right & Form.COUNTER:
             return _reach(both, Form.SUM if right & Form.NUMBER else Form.LOST)
         return both
-
-    def _join(self, phi: Instruction) -> Form:
-        found = self.combine(phi.operands)
-        loop = self._code.flow.loop_of.get(phi.block)
-        if loop is None or loop.header != phi.block:
-            return found
-        if found < Form.WHOLE:
-            count = self._code.loop_facts(loop).trip_count
-            is_written_out = count is not None and count.constant_value is not None
-            return found & ~Form.COUNTER if is_written_out else found | Form.COUNTER
-        return (
-            _reach(found, Form.SUM)
-            if Form.CUT <= found < Form.LOST and bits_of(phi.type)
-            else found
-        )
 
 
 def _add(one: Form, two: Form) -> Form:
