@@ -135,10 +135,7 @@ class FactsReader:
         return KernelFacts(
             kernel=self._function.name,
             line=int(self._notes.fields(self._function.notes.get("dbg", -1)).get("line", 0)),
-            parameters=tuple(
-                self._describe_parameter(number, kind, name[1:])
-                for number, (kind, name) in enumerate(self._function.parameters)
-            ),
+            parameters=tuple(self._list_parameters()),
             local_arrays=tuple(
                 LocalArray(name=code.name_global(name), bytes=self._module.size_of(one.type))
                 for name, one in self._module.globals.items() if name in named and one.space == 3
@@ -439,20 +436,22 @@ class FactsReader:
 
     # Parameters and the rest
 
-    def _describe_parameter(self, number: int, kind: str, name: str) -> ParameterFacts:
-        note = self.code.type_of(f"%{name}")
-        is_pointer = kind.startswith("ptr") and not self._function.by_value[number]
-        target = self._notes.type_of(note.target) if note.target is not None else note
-        space = space_of(kind) if is_pointer else MemorySpace.PRIVATE
-        own = [one for one in self._accesses if one.buffer in (name, None)]
-        return ParameterFacts(
-            name=name, type_name=note.name, space=space, is_pointer=is_pointer,
-            is_const=target.is_const, is_restrict=note.is_restrict,
-            is_volatile=target.is_volatile,
-            element_bytes=-(-target.bits // 8) if is_pointer or note.bits else 0,
-            is_read=is_pointer and any(one.kind is not AccessKind.STORE for one in own),
-            is_written=is_pointer and any(one.kind is not AccessKind.LOAD for one in own),
-        )  # fmt: skip
+    def _list_parameters(self) -> Iterator[ParameterFacts]:
+        by_value = self._function.by_value
+        for (kind, name), is_copy in zip(self._function.parameters, by_value, strict=True):
+            note = self.code.type_of(name)
+            is_pointer = kind.startswith("ptr") and not is_copy
+            target = self._notes.type_of(note.target) if note.target is not None else note
+            own = [one.kind for one in self._accesses if one.buffer in (name[1:], None)]
+            yield ParameterFacts(
+                name=name[1:], type_name=note.name, is_pointer=is_pointer,
+                space=space_of(kind) if is_pointer else MemorySpace.PRIVATE,
+                is_const=target.is_const, is_restrict=note.is_restrict,
+                is_volatile=target.is_volatile,
+                element_bytes=-(-target.bits // 8) if is_pointer or note.bits else 0,
+                is_read=is_pointer and any(one is not AccessKind.STORE for one in own),
+                is_written=is_pointer and any(one is not AccessKind.LOAD for one in own),
+            )  # fmt: skip
 
     def _find_used_contents(self, loops: Sequence[LoopFacts]) -> tuple[ContentRead, ...]:
         """Give the contents that tell iterations or conditions, and those that place them."""

@@ -1,14 +1,12 @@
 """How often loops run, and what their numbers are at the start of each iteration."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from functools import reduce
 from typing import Final
 
 from kernelcast.expressions import (
     FALSE,
-    TRUE,
-    UNKNOWN,
     And,
     Comparison,
     Condition,
@@ -17,7 +15,6 @@ from kernelcast.expressions import (
     Geometric,
     Relation,
     Symbol,
-    conjunction,
     disjunction,
     equal,
     floor_div,
@@ -41,42 +38,6 @@ from kernelcast.features.ir.values import (
 
 _MOST_TRIED = 4096
 _ONE = Expr.constant(1)
-
-
-def describe_loop(
-    symbol: Symbol, line: int, test: Condition | None, breaks: Sequence[Condition], *,
-    leaves: bool, limits: Mapping[str, int],
-) -> LoopFacts:  # fmt: skip
-    """Describe a loop by what is tested before each iteration, and by what ends it within one.
-
-    Without such a test, the breaks are one on which another iteration follows.
-    """
-    asked = conjunction(*breaks) if test is None else test
-    count, is_counted = count_iterations(asked, symbol, limits)
-    is_exact = is_counted or (asked != TRUE and ends_for_good(asked, symbol))
-    condition = asked
-    if test is None:
-        count = None if count is None else count + 1
-        if not breaks:
-            condition = UNKNOWN if leaves else TRUE
-        elif is_counted and count is not None:
-            condition = less(symbol, count)
-        else:
-            earlier = asked.substitute({symbol: Expr.symbol(symbol) - 1})
-            condition = disjunction(equal(symbol, 0), earlier)
-    elif is_counted and count is not None and not ends_for_good(test, symbol):
-        condition = less(symbol, count)
-    for again in () if test is None else breaks:
-        more, is_known = count_iterations(again, symbol, limits)
-        if more is not None and is_known:
-            count = more + 1 if count is None else minimum(count, more + 1)
-            condition = conjunction(condition, less(symbol, more + 1))
-        else:
-            is_exact = False
-    return LoopFacts(
-        name=symbol.name, line=line, condition=condition, trip_count=count,
-        is_exact=is_exact and not leaves,
-    )  # fmt: skip
 
 
 def describe_test(facts: LoopFacts) -> LoopFacts:

@@ -29,6 +29,7 @@ from kernelcast.expressions import (
     disjunction,
     equal,
     floor_mod,
+    less,
     maximum,
     minimum,
     not_equal,
@@ -39,7 +40,7 @@ from kernelcast.expressions.kernel_facts import ContentRead
 from kernelcast.expressions.symbols import ID_FUNCTIONS
 from kernelcast.features.ir.control import LEFT, Loop, Term
 from kernelcast.features.ir.debug import TypeNote
-from kernelcast.features.ir.loops import REASON, describe_loop, solve_numbers
+from kernelcast.features.ir.loops import REASON, count_iterations, ends_for_good, solve_numbers
 from kernelcast.features.ir.operations import (
     bits_of,
     is_float,
@@ -471,7 +472,7 @@ class Evaluator(Code):
         ))  # fmt: skip
 
     def _describe(self, loop: Loop) -> LoopFacts:
-        flow = self.flow
+        flow, symbol, limits = self.flow, self.symbol(loop), self.largest_unsigned
         stays: list[Condition] = []
         test, leaves = None, flow.is_irreducible
         for label, edge in loop.exits:
@@ -483,9 +484,33 @@ class Evaluator(Code):
                 stays.append(self.choice(label, frozenset((edge,))).negated())
             else:
                 leaves = True
-        return describe_loop(
-            self.symbol(loop), self.loop_line(loop.header), test, stays, leaves=leaves,
-            limits=self.largest_unsigned,
+        asked = conjunction(*stays) if test is None else test
+        count, is_counted = count_iterations(asked, symbol, limits)
+        ends = ends_for_good(asked, symbol)
+        is_exact = is_counted or (asked != TRUE and ends)
+        condition = asked
+        if test is None:
+            # What ends an iteration are the conditions on which another one follows.
+            count = None if count is None else count + 1
+            if not stays:
+                condition = UNKNOWN if leaves else TRUE
+            elif is_counted and count is not None:
+                condition = less(symbol, count)
+            else:
+                earlier = asked.substitute({symbol: Expr.symbol(symbol) - 1})
+                condition = disjunction(equal(symbol, 0), earlier)
+        elif is_counted and count is not None and not ends:
+            condition = less(symbol, count)
+        for again in () if test is None else stays:
+            more, is_known = count_iterations(again, symbol, limits)
+            if more is not None and is_known:
+                count = more + 1 if count is None else minimum(count, more + 1)
+                condition = conjunction(condition, less(symbol, more + 1))
+            else:
+                is_exact = False
+        return LoopFacts(
+            name=symbol.name, line=self.loop_line(loop.header), condition=condition,
+            trip_count=count, is_exact=is_exact and not leaves,
         )  # fmt: skip
 
     def _solve(self, loop: Loop) -> None:

@@ -293,7 +293,13 @@ class Arithmetic:
         if opcode == "mul":
             return one * two if one.extent[0] * two.extent[0] <= LARGEST else None
         if opcode in ("and", "or", "xor"):
-            return _combine_bits(opcode, one, two)
+            # Where no bits overlap, as in ``(x << 4) | (y & 15)``, they are added up.
+            for high, low in ((one, two), (two, one)):
+                least, most = range_of(low)
+                width = 0 if math.isinf(most) else 1 << int(most).bit_length()
+                if least >= 0 and width and all(each % width == 0 for _, each in high.products):
+                    return ZERO if opcode == "and" else high + low
+            return bitwise(one, two, {"and": "&", "or": "|", "xor": "^"}[opcode])
         if opcode in ("min", "max"):
             sides = (one, two) if opcode == "min" else (two, one)
             if is_signed or all(map(self._is_natural, sides)):
@@ -374,14 +380,3 @@ class Arithmetic:
         if start <= low and high < start + size:
             return number
         return floor_mod(number - start, size) + start
-
-
-def _combine_bits(opcode: str, one: Expr, two: Expr) -> Expr:
-    """Combine bits; where none overlap, as in ``(x << 4) | (y & 15)``, they are added up."""
-    for high, low in ((one, two), (two, one)):
-        least, most = range_of(low)
-        if least >= 0 and not math.isinf(most):
-            width = 1 << int(most).bit_length()
-            if all(factor % width == 0 for _, factor in high.products):
-                return ZERO if opcode == "and" else high + low
-    return bitwise(one, two, {"and": "&", "or": "|", "xor": "^"}[opcode])
