@@ -70,10 +70,7 @@ _EXTENSIONS: Final = Dialect().extensions | {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledSource:
-    """A source's code, and what had to be made up for it.
-
-    Dialects of which a compiler makes the same code share one.
-    """
+    """A source's code, and what had to be made up for it."""
 
     text: str
     kernels: tuple[CompiledKernel, ...]

@@ -88,11 +88,7 @@ def read_loop_nest(source: str, constants: Mapping[str, int], *, name: str = "")
 
 
 class Listing:
-    """A listing, and the kernel that is made of it.
-
-    An array of two dimensions and more is a pointer to pointers there: OpenCL C has no arrays of
-    variable sizes, and indices stand apart in the code.
-    """
+    """A listing, and the kernel that is made of it."""
 
     def __init__(self, source: str, name: str) -> None:
         self.name = name
@@ -161,6 +157,7 @@ class Listing:
 
     def _write(self, names: list[str]) -> str:
         given = {name: kind for name, (kind, value) in self.scalars.items() if not value}
+        # OpenCL C has no arrays of variable sizes; so indices stand apart in the code.
         parameters = [
             *(f"global {kind} {'*global ' * (len(sizes) - 1)}*{name}"
               for name, (kind, sizes) in self.arrays.items()),

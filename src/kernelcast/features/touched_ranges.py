@@ -49,10 +49,7 @@ class TouchedRanges:
         return replace(self, places=self.places - {*places}, _accesses=left)
 
     def list_ranges(self, box: GroupBox) -> dict[int, list[Interval]]:
-        """List the ranges of bytes that a box of work-groups touches, by place: first and end.
-
-        An access that strides over gaps, as one to rows of a matrix, has a range for each row.
-        """
+        """List ranges of bytes, first and end, by place; one for each row of a matrix."""
         ranges = _bind_box(self._ndrange, self._scalars, box)
         found: dict[int, list[Interval]] = {place: [] for place in self.places}
         for place, access in self._accesses:

@@ -130,8 +130,7 @@ def find_wait_loop(kernel: Kernel) -> str:
 
 
 def _changes_memory(one: Instruction) -> bool | None:
-    """Tell what changes memory from what reads it, or does the same each time, as a lock's atomic
-    operation; None for what does not touch it."""
+    """Tell what changes memory from what reads it or locks; None for what does not touch it."""
     if one.opcode != "call":
         return {"load": False, "store": True, "atomicrmw": True, "cmpxchg": True}.get(one.opcode)
     name = name_called(one)

@@ -37,8 +37,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def bind_scalars(facts: KernelFacts, arguments: Sequence[Argument]) -> dict[str, int]:
-    """Bind whole-number arguments to names; lanes of vectors are ``name.s0`` and so on, fields of
-    structures ``name.field``."""
+    """Bind whole numbers to names; ``name.s0`` of vectors' lanes, ``name.field`` of structures."""
     found: dict[str, int] = {}
     for parameter, argument in zip(facts.parameters, arguments, strict=False):
         if not isinstance(argument, ScalarArgument) or argument.element.dtype.kind == "f":
@@ -297,8 +296,7 @@ def run_loops(
     start: Points, loops: Sequence[LoopFacts], wanted: frozenset[Symbol], budget: int, *,
     is_sampled: bool = False,
 ) -> Points:  # fmt: skip
-    """Enumerate iterations that what is wanted depends on, some where all are too many; others
-    become weights."""
+    """Enumerate iterations that symbols depend on, some if all are too many; others are weights."""
     points = start
     for place, loop in enumerate(loops):
         inner = loops[place + 1 :]

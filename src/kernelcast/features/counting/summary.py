@@ -159,11 +159,7 @@ _REPEATED = (BlockKind.LOOP_BODY, BlockKind.LOOP_STEP, BlockKind.LOOP_CONDITION)
 
 
 def count_unjumped(facts: KernelFacts, counters: SoftwareCounters) -> OperationCounts:
-    """Count what a work-item goes through if both sides of every condition are gone through.
-
-    Loops are gone through once at least. Stores and atomics are those executed: lanes that are
-    masked out do not touch memory.
-    """
+    """Count what a work-item goes through on both sides of every condition, loops at least once."""
     times: list[float] = []
     for block, executions in zip(facts.blocks, counters.block_counts, strict=True):
         around = 1.0 if block.parent is None else times[block.parent]
@@ -172,7 +168,7 @@ def count_unjumped(facts: KernelFacts, counters: SoftwareCounters) -> OperationC
             around = max(around, executions + idle)
         times.append(around)
     found = add_weighted((one.operations, n) for one, n in zip(facts.blocks, times, strict=True))
-    executed = counters.executed
+    executed = counters.executed  # lanes that are masked out neither store nor do atomics
     return OperationCounts(
         operations={
             one: executed.operations.get(one, 0.0) if one.kind is OperationKind.ATOMIC else n
@@ -194,8 +190,7 @@ thousands, where `ASSUMED_TRIPS` are assumed."""
 
 
 def doubt_counts(facts: KernelFacts, counters: SoftwareCounters) -> tuple[float, tuple[str, ...]]:
-    """Tell by how much the logarithm of the work may be off, by the share of the work within loops
-    that data end, and what is assumed of them."""
+    """Tell by how much the logarithm of the work may be off where data end loops, and why."""
     unsure = {one.name: one for one in facts.loops if not one.is_exact}
     if counters.is_exact or not unsure:
         return 0.0, ()

@@ -42,36 +42,32 @@ class WorkProfile:
     """Instructions of work-groups over those of the mean work-group."""
 
     weights: tuple[float, ...]
-    """Mean work per work-group of each box that was asked for, over that of all work-groups."""
+    """Mean work per work-group of each box, over that of all work-groups."""
     weights_in_step: tuple[tuple[float, ...], ...]
-    """The same where so many neighbouring work-items run in step, and each waits for the one that
-    does most: vectors of a CPU runtime, warps."""
+    """The same where neighbouring work-items run in step: vectors of a CPU runtime, warps."""
     spread: float
     """Standard deviation of the work of all work-groups, over its mean."""
     is_exact: bool
-    """Whether nothing of it depends on data whose content is not known."""
     typical: tuple[int, ...]
     """Numbers of work-groups, spread over the launch, whose work is nearest to the mean."""
     typical_weight: float
     """Their mean work, over that of all work-groups."""
     by_work: tuple[int, ...] = ()
-    """Numbers of work-groups in the middles of equal shares of the launch's work: where little of
-    the index space holds most of the work, most of them lie there."""
+    """Numbers of work-groups in the middles of equal shares of the launch's work."""
     by_work_weight: float = 1.0
     """Their median work, over that of the mean work-group."""
     everywhere: tuple[tuple[float, float], ...] = ()
-    """Of some work-groups all over the launch, their place as a share of it, and their work over
-    that of the mean work-group."""
+    """Place, as a share of the launch, and work over the mean of some work-groups."""
 
     def find_imbalance(self, parts: int, total: int) -> float:
-        """Find the work of the heaviest of equal contiguous parts, over that of the mean part; how
-        far means of some of all work-groups lie apart by chance is taken off (James and Stein)."""
+        """Find the work of the heaviest of equal contiguous parts, over that of the mean part."""
         places, weights = np.array(self.everywhere or [(0.0, 1.0)]).T
         own = (places * parts).astype(np.intp)
         counts = np.bincount(own, minlength=parts)
         if not counts.all():
             return 1.0
         means = np.bincount(own, weights, parts) / counts
+        # How far means of some of all work-groups lie apart by chance is taken off (James, Stein).
         by_chance = (np.bincount(own, (weights - means[own]) ** 2, parts) / counts**2).mean()
         by_chance *= 1.0 - len(weights) / total
         apart = max(float(((means - 1.0) ** 2).mean()), np.finfo(np.float64).tiny)
@@ -79,12 +75,8 @@ class WorkProfile:
 
 
 def may_differ(facts: KernelFacts) -> bool:
-    """Tell whether the work of work-groups may depend on where they are.
-
-    It does where a loop's end depends on ids or on what a buffer holds, or a condition on the
-    work-group's number or such a content; a comparison of the global id is mostly a border that
-    few work-groups have.
-    """
+    """Tell whether the work of work-groups may depend on where they are."""
+    # Conditions on the global id are mostly borders that few work-groups have.
     return any(
         any(one.kind in _DECIDING for one in reach.guard.symbols())
         or any(one.kind in _PLACES for loop in reach.loops for one in loop.count_symbols())

@@ -152,8 +152,7 @@ REASON: Final = "changes from iteration to iteration in a way that is not follow
 def solve_numbers(
     starts: Mapping[Symbol, Leaf], afters: Mapping[Symbol, Leaf], symbol: Symbol
 ) -> dict[Symbol, Leaf]:
-    """Find what numbers are at the start of each iteration, by its number, from what they are at
-    first and after one; what stands for them before it names them."""
+    """Find numbers at the start of each iteration from what they are at first and after one."""
     found: dict[Symbol, Leaf] = {}
     solved: dict[Symbol, Expr] = {}
     for _ in range(len(starts) + 1):

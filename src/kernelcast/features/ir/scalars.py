@@ -636,8 +636,7 @@ class Evaluator(Code):
         return Expr.symbol(Symbol(SymbolKind.CONTENT, name))
 
     def _initial(self, variable: Global, offset: Expr, wanted: str) -> Value | None:
-        """Read a whole number, or a vector of such, of a constant's initial value; where the offset
-        is no number, it chooses among all of a small table."""
+        """Read whole numbers of an initial value; other offsets choose among a small table."""
         bits, size = bits_of(wanted), self.module.size_of(wanted)
         try:
             content = self._remember(

@@ -80,11 +80,7 @@ class Code:
             yield from (value for _, value in operands if value.startswith("%"))
 
     def _map_takers(self, loop: Loop | None = None) -> dict[str, list[str]]:
-        """Map each result and memory to those that take it, in a loop or in all the code.
-
-        In all the code, what a buffer holds depends neither on the address at which it is read nor
-        on what is stored there.
-        """
+        """Map each result and memory to those that take it, in a loop or in all the code."""
         given = {name for _, name in self.function.parameters} | self.module.globals.keys()
         takers: dict[str, list[str]] = defaultdict(list)
         for one in self.flow.list_instructions(loop):
@@ -103,6 +99,7 @@ class Code:
             elif name:
                 written = pointers
             sources = {f"*{base}" for base in read}
+            # In all the code, what a buffer holds depends on no address, and on nothing stored.
             if loop is not None or not read or not read <= given:
                 sources.update(each for each in self.list_inputs(one) if each not in written)
             targets = [one.name, *(
