@@ -191,11 +191,19 @@ class ControlFlow:
         self, before: str, edge: int, label: str, around: Loop | None
     ) -> list[Term] | None:
         """Choices on which a block is reached by an edge, from the header of the loop around."""
-        inner = self.loop_of[before]
+        own = inner = self.loop_of[before]
         while inner is not None and inner is not around and inner.parent is not around:
             inner = inner.parent
         if inner is around or inner is None:
-            return self._extend(self.terms.get(before), before, edge)
+            terms, labels = self.terms.get(before), self.successors[before]
+            is_test = own is not None and own.test == before  # its iterations are counted
+            if terms is None or is_test or len(set(labels)) == 1:
+                return terms
+            # Conditions that are nested more deeply are not followed.
+            if any(len(term) >= 100 for term in terms):
+                return None
+            edges = frozenset(number for number, one in enumerate(labels) if one == labels[edge])
+            return [{**term, before: edges} for term in terms]
         terms = self.terms_of_header(inner)
         targets, others = self._targets(inner)
         if terms is None or (len(targets) == 1 and not others):
@@ -222,18 +230,6 @@ class ControlFlow:
             if not key.startswith(LEFT) and len({term.get(key) for term in terms}) > 1:
                 yield key
 
-    def _extend(self, terms: list[Term] | None, label: str, edge: int) -> list[Term] | None:
-        """Add the choice of an edge, but for the test of a loop: its iterations are counted."""
-        loop = self.loop_of[label]
-        labels = self.successors[label]
-        if terms is None or len(set(labels)) == 1 or (loop is not None and loop.test == label):
-            return terms
-        # Conditions that are nested more deeply are not followed.
-        if any(len(term) >= 100 for term in terms):
-            return None
-        edges = frozenset(number for number, one in enumerate(labels) if one == labels[edge])
-        return [{**term, label: edges} for term in terms]
-
     def _add_ends(self, loop: Loop) -> None:
         """Take what is written in a loop and leaves it, as ``if (found) { ...; break; }`` does."""
         latch = self.terminator(loop.latches[0])
@@ -244,18 +240,15 @@ class ControlFlow:
         while waiting:
             label = waiting.pop()
             if (
-                label in loop.blocks
-                or label in behind
-                or any(before not in loop.blocks for before, _ in self.predecessors[label])
-                or not self.successors[label]
-                or not all(self._notes.is_written_in(one, latch) for one in self.blocks[label])
-            ):
-                continue
-            for outer in self.loops_around(loop.header):
-                outer.blocks.add(label)
-                outer.exits = self._find_exits(outer)
-            self.loop_of[label] = loop
-            waiting.extend(self.successors[label])
+                label not in loop.blocks | behind and self.successors[label]
+                and all(before in loop.blocks for before, _ in self.predecessors[label])
+                and all(self._notes.is_written_in(one, latch) for one in self.blocks[label])
+            ):  # fmt: skip
+                for outer in self.loops_around(loop.header):
+                    outer.blocks.add(label)
+                    outer.exits = self._find_exits(outer)
+                self.loop_of[label] = loop
+                waiting.extend(self.successors[label])
 
     def _find_exits(self, loop: Loop) -> list[tuple[str, int]]:
         return [

@@ -102,8 +102,7 @@ class DebugNotes:
     def is_written_in(self, one: Instruction, latch: Instruction) -> bool:
         """Tell whether an instruction stands in the source of the loop that a jump closes."""
         lines = self.loop_lines(latch)
-        place = self.place(one.note)
-        around = self.place(latch.note)
+        place, around = self.place(one.note), self.place(latch.note)
         if lines is None or around is None:
             return False
         if place is None or not place.line:
@@ -139,28 +138,22 @@ class DebugNotes:
             note = self.type_of(base) if base >= 0 else TypeNote(name="void")
             before = ("const " if note.is_const else "") + ("volatile " if note.is_volatile else "")
             return TypeNote(bits=64, target=base, name=f"{before}{note.name or 'struct'} *")
+        elements = self.numbers(self.reference(number, "elements"))
         if tag == "DW_TAG_array_type":
-            element, lanes = self.type_of(base), 1
-            is_vector = "DIFlagVector" in fields.get("flags", "")
-            if is_vector:
-                lanes = math.prod(
-                    int(self.fields(one).get("count", 1))
-                    for one in self.numbers(self.reference(number, "elements"))
-                )
+            element, is_vector = self.type_of(base), "DIFlagVector" in fields.get("flags", "")
+            counts = [int(self.fields(one).get("count", 1)) for one in elements]
+            lanes = math.prod(counts) if is_vector else 1
             return TypeNote(
                 name=f"{element.name}{lanes if is_vector else '[]'}", lanes=lanes, element=base,
                 bits=bits, is_unsigned=element.is_unsigned, is_signed=element.is_signed,
             )  # fmt: skip
         if kind == "!DICompositeType":
-            members = {one: self.fields(one)
-                       for one in self.numbers(self.reference(number, "elements"))}  # fmt: skip
-            return TypeNote(
-                name=name, bits=bits, members=tuple(
-                    (own.get("name", ""), int(own.get("offset", 0)) // 8,
-                     self.reference(one, "baseType"))
-                    for one, own in members.items() if own.get("tag") == "DW_TAG_member"
-                ),
+            members = tuple(
+                (own.get("name", ""), int(own.get("offset", 0)) // 8,
+                 self.reference(one, "baseType"))
+                for one in elements if (own := self.fields(one)).get("tag") == "DW_TAG_member"
             )  # fmt: skip
+            return TypeNote(name=name, bits=bits, members=members)
         if tag == "DW_TAG_enumeration_type":
             return TypeNote(name=name, bits=32, is_unsigned=True)
         if base < 0:
