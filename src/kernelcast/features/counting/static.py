@@ -6,7 +6,7 @@ A launch binds values of arguments, contents of buffers, and the work-groups to 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -371,7 +371,22 @@ def count_statically(
     fixed: dict[Symbol, Value] = {
         **{one: value for one, value in bindings.items() if isinstance(value, int)}, **named,
     }  # fmt: skip
-    classify = cache(partial(_classify, bindings))
+
+    @cache
+    def classify(symbols: frozenset[Symbol]) -> tuple[IntArray, IntArray]:
+        """Choose a work-item for each combination of values, and tell whose each is."""
+        key = np.zeros(is_present.size, dtype=np.int64)
+        width = 1
+        for symbol in sorted(symbols, key=lambda one: one.sort_key):
+            value = np.asarray(bindings[symbol]).reshape(-1)
+            low = int(value.min())
+            extent = int(value.max()) - low + 1
+            width *= extent
+            if width > 2**62:
+                return np.arange(key.size), np.arange(key.size)
+            key = key * extent + (value - low)
+        _, chosen, place = np.unique(key, return_index=True, return_inverse=True)
+        return chosen, place.reshape(-1)
 
     @cache
     def count(reach: CounterReach) -> Counts:
@@ -394,25 +409,6 @@ def count_statically(
         is_exact=tuple(is_exact),
         work_items=tuple(is_present.sum(axis=1).tolist()),
     )
-
-
-def _classify(
-    bindings: Mapping[Symbol, Value], symbols: frozenset[Symbol]
-) -> tuple[IntArray, IntArray]:
-    size = next(value.size for value in bindings.values() if isinstance(value, np.ndarray))
-    key = np.zeros(size, dtype=np.int64)
-    width = 1
-    for symbol in sorted(symbols, key=lambda one: one.sort_key):
-        value = np.asarray(bindings[symbol]).reshape(-1)
-        low = int(value.min())
-        extent = int(value.max()) - low + 1
-        width *= extent
-        if width > 2**62:
-            everything = np.arange(key.size)
-            return everything, everything
-        key = key * extent + (value - low)
-    _, chosen, place = np.unique(key, return_index=True, return_inverse=True)
-    return chosen, place.reshape(-1)
 
 
 def _count_points(points: Points, reach: CounterReach, budget: int) -> Counts:

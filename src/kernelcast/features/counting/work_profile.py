@@ -7,7 +7,7 @@ estimator of survey sampling.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,7 +112,12 @@ def profile_work(
     for block in facts.blocks:
         sizes[block.counter] += count_instructions(block.operations)
     in_all, *in_boxes = (np.searchsorted(numbers, chosen) for chosen in (everywhere, *inside))
-    work, *in_step = _add_up(add_once(sample), sizes, (1, *_IN_STEP) if boxes else (1,))
+    counts, before, sums = add_once(sample), 1, list[FloatArray]()
+    for width in (1, *_IN_STEP) if boxes else (1,):
+        counts = split_lanes(counts, width // before).max(axis=2)
+        before = width
+        sums.append((counts @ sizes).sum(axis=1))
+    work, *in_step = sums
     found = work[in_all]
     mean = float(found.mean())
     if not mean > 0:
@@ -144,16 +149,6 @@ def profile_work(
         by_work_weight=float(np.median(found[by_work])) / mean,
         everywhere=tuple(zip((everywhere / total).tolist(), weights.tolist(), strict=True)),
     )
-
-
-def _add_up(counts: FloatArray, sizes: FloatArray, widths: Sequence[int]) -> Iterator[FloatArray]:
-    """Add up the instructions of work-groups whose work-items run in step by ever larger widths."""
-    before = 1
-    for width in widths:
-        if width > before:
-            counts = split_lanes(counts, width // before).max(axis=2)
-        before = width
-        yield (counts @ sizes).sum(axis=1)
 
 
 def _choose_inside(box: GroupBox, group_counts: Sequence[int], count: int) -> IntArray:

@@ -184,8 +184,18 @@ class FactsReader:
             own = label if terms is None else frozenset(frozenset(one.items()) for one in terms)
             key = loop and loop.header, loop is not None and label in loop.testing, own
             if key not in groups:
-                if self._is_empty(label):
-                    continue  # nothing is executed but a jump
+                # It only jumps on, and nothing is reached by way of it alone.
+                if (
+                    label != flow.entry
+                    and label not in flow.dominating
+                    and all(
+                        one.opcode == "phi"
+                        or (one.opcode == "br" and not one.operands)
+                        or (one.opcode == "call" and one.detail.startswith("llvm.lifetime"))
+                        for one in flow.blocks[label]
+                    )
+                ):
+                    continue
                 counter = ONCE
                 if label != flow.entry and (guard != TRUE or loops):
                     counter = self.counters[label] = len(self.counters)
@@ -207,14 +217,6 @@ class FactsReader:
                     )  # fmt: skip
                     self._blocks.append(step)
                 self._read_instruction(one, step if one.name in steps else block)
-
-    def _is_empty(self, label: str) -> bool:
-        """Tell whether a block only jumps on, and nothing is reached by way of it alone."""
-        return label != self._flow.entry and label not in self._flow.dominating and all(
-            one.opcode == "phi" or (one.opcode == "br" and not one.operands)
-            or (one.opcode == "call" and one.detail.startswith("llvm.lifetime"))
-            for one in self._flow.blocks[label]
-        )  # fmt: skip
 
     def _find_steps(self, label: str, loop: Loop) -> frozenset[str]:
         """Find what only counts a loop's iterations."""
@@ -344,8 +346,8 @@ class FactsReader:
             size = atomic_number(one)[1] // 8
             yield AccessKind.ATOMIC, pointers[:1], find(pointers[0]), size, 1
         elif one.detail.startswith(("llvm.memcpy", "llvm.memmove")):  # of a structure
-            length = operands[2][1]
-            if not length.isdigit() or not self.code.are_read(self.code.roots(operands[0][1])):
+            length, own = operands[2][1], self.code.roots(operands[0][1])
+            if not length.isdigit() or any(f"*{one}" not in self.code.takers for one in own):
                 return
             for operand, kind in ((operands[1], AccessKind.LOAD), (operands[0], AccessKind.STORE)):
                 place = find(operand)

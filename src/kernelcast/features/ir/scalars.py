@@ -324,9 +324,17 @@ class Evaluator(Code):
                 return Unknown(()) if opcode == "icmp" else (
                     blur(left, right, reason="a calculation with pointers"))  # fmt: skip
             left, right = left.offset, right.offset
-        if opcode == "icmp":
-            return self._compare(one, left, right)
-        if bits == 1:
+        if (
+            opcode == "icmp"
+            and isinstance(left, Condition)
+            and one.detail in ("eq", "ne")
+            and (
+                # What is known in part is not followed on through numbers: it would grow with each.
+                (left.is_exact and right == ZERO) or (bits == 1 and right in (TRUE, FALSE))
+            )
+        ):
+            return left if (one.detail == "eq") == (right == TRUE) else left.negated()
+        if bits == 1 and opcode != "icmp":
             first, second = as_condition(left), as_condition(right)
             if opcode in ("and", "or"):
                 return (conjunction if opcode == "and" else disjunction)(first, second)
@@ -336,7 +344,9 @@ class Evaluator(Code):
             return differ if opcode == "xor" else as_condition(blur(first, second))
         one_number, other = as_number(left), as_number(right)
         if isinstance(one_number, Opaque) or isinstance(other, Opaque):
-            return blur(left, right)
+            return as_condition(blur(left, right)) if opcode == "icmp" else blur(left, right)
+        if opcode == "icmp":
+            return self.arithmetic.compare(one.detail, one_number, other, bits)
         return self.arithmetic.combine(
             opcode, one_number, other, bits,
             is_signed="nsw" in one.flags or opcode in ("sdiv", "srem", "ashr"),
@@ -347,17 +357,6 @@ class Evaluator(Code):
         for operand, size in self.module.list_steps(kind, operands[1:]):
             place = move_place(place, self.operand(operand, block) if operand else ONE, size)
         return place
-
-    def _compare(self, one: Instruction, left: Value, right: Value) -> Condition:
-        if isinstance(left, Condition) and one.detail in ("eq", "ne"):
-            # What is known in part is not followed on through numbers: it would grow with each.
-            is_bit = bits_of(one.type) == 1
-            if (left.is_exact and right == ZERO) or (is_bit and right in (TRUE, FALSE)):
-                return left if (one.detail == "eq") == (right == TRUE) else left.negated()
-        first, second = as_number(left), as_number(right)
-        if isinstance(first, Opaque) or isinstance(second, Opaque):
-            return as_condition(blur(left, right))
-        return self.arithmetic.compare(one.detail, first, second, bits_of(one.type))
 
     def _resize(self, value: Value, one: Instruction) -> Value:
         """Widen a number, or cut it: what is cut is taken to fit, but for truth values."""

@@ -111,12 +111,8 @@ class Code:
         return takers
 
     @cached_property
-    def _takers(self) -> Mapping[str, list[str]]:
+    def takers(self) -> Mapping[str, list[str]]:
         return self._map_takers()
-
-    def are_read(self, memories: Iterable[str]) -> bool:
-        """Tell whether something reads each of some memories."""
-        return all(f"*{one}" in self._takers for one in memories)
 
     @cached_property
     def tables(self) -> Mapping[str, str]:
@@ -136,7 +132,7 @@ class Code:
     def held(self) -> Mapping[str, set[str]]:
         """Buffers from which results come, and what memories of the work-item's own hold."""
         found: dict[str, set[str]] = defaultdict(set)
-        takers, function = self._takers, self.function
+        takers, function = self.takers, self.function
         given = zip(function.parameters, function.by_value, strict=True)
         buffers = {name: name[1:] for (_, name), is_copy in given if not is_copy} | {
             name: self.name_global(name)
