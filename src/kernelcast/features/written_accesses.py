@@ -56,7 +56,7 @@ _EXTENTS: Final = re.compile(r"\d+(?:x\d+)*")
 _SPACES: Final = (MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.LOCAL)
 _SIGNS: Final = {"&&": " and ", "||": " or ", "!": " not "}
 _COORDINATES: Final = {
-    f"{prefix}{letter}": Symbol(kind, axis=axis)
+    f"{prefix}{letter}": Expr.symbol(Symbol(kind, axis=axis))
     for prefix, kind in (
         ("", SymbolKind.GLOBAL_ID), ("local_", SymbolKind.LOCAL_ID), ("group_", SymbolKind.GROUP_ID)
     )
@@ -82,7 +82,9 @@ class _Text:
         text = re.sub(r"&&|\|\||!(?!=)", lambda one: _SIGNS[one[0]], text)
         self._text = text.replace("\n", " ")
         self._scalars, self._arrays = scalars, arrays
-        self.loops: dict[str, Expr] = {}
+        self._names = _COORDINATES | {
+            one: Expr.symbol(Symbol(SymbolKind.SCALAR, one)) for one in scalars
+        }
         has_if, has_for = (re.search(rf"\b{word}\b", text) for word in ("if", "for"))
         ending = " else 0" if has_if and not has_for else ""
         try:
@@ -173,20 +175,15 @@ class _Text:
 
     def _find(self, node: ast.expr) -> Expr:
         name = ast.unparse(node)
-        if name in self.loops:
-            return self.loops[name]
-        if name in self._scalars:
-            return Expr.symbol(Symbol(SymbolKind.SCALAR, name))
-        if name in _COORDINATES:
-            return Expr.symbol(_COORDINATES[name])
+        if name in self._names:
+            return self._names[name]
         if name in self._arrays:
             raise self.error(
                 f"an address that depends on the content of {name!r} is not affine; model the "
                 "kernel from its source, with `--device` to record the addresses",
                 node,
             )
-        known = [*self.loops, *self._scalars, *_COORDINATES, *ID_FUNCTIONS]
-        close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+        close = difflib.get_close_matches(name, [*self._names, *ID_FUNCTIONS], n=1, cutoff=0.6)
         hint = f", did you mean {close[0]!r}?" if close else ""
         raise self.error(
             f"{name!r} is not known{hint}; there are x, y, z (global ids), local_x, group_x and so "
@@ -198,10 +195,8 @@ class _Text:
     def read_loop(self, part: ast.comprehension, site: int) -> LoopFacts:
         """Read ``for NAME in range(START, STOP, STEP)``, and let its name stand for its values."""
         variable = ast.unparse(part.target)
-        if not isinstance(part.target, ast.Name) or (
-            variable in _COORDINATES or variable in self.loops
-            or variable in self._scalars or variable in self._arrays
-        ):  # fmt: skip
+        is_taken = variable in self._names or variable in self._arrays
+        if is_taken or not isinstance(part.target, ast.Name):
             raise self.error(
                 f"{variable!r} has a meaning already; name the loop's otherwise", part.target
             )
@@ -219,7 +214,7 @@ class _Text:
                 "expected a step that is a number other than 0 or a scalar", bounds[-1]
             )
         name = f"{site}:{variable}"
-        value = self.loops[variable] = start + step * Expr.symbol(Symbol(SymbolKind.LOOP, name))
+        value = self._names[variable] = start + step * Expr.symbol(Symbol(SymbolKind.LOOP, name))
         # C rounds upwards here; a step that is a scalar counts upwards.
         is_upwards = step.constant_value is None or step.constant_value > 0
         gap, width = (stop - start, step) if is_upwards else (start - stop, -step)
@@ -235,8 +230,7 @@ class WrittenArray:
     name: str
     element: ElementType
     extents: tuple[Expr, ...] = ()
-    """Elements per dimension, the first dimension contiguous in memory, over scalars; empty if
-    nobody knows where the array ends."""
+    """Elements per dimension, the contiguous one first, over scalars; empty if not known."""
     space: MemorySpace = MemorySpace.GLOBAL
     shift_bytes: int = 0
     """Offset of its first byte from a 128-byte boundary."""
