@@ -22,7 +22,6 @@ from kernelcast.expressions.kernel_facts import (
     ParameterFacts,
 )
 from kernelcast.features.ir.control import LEFT, Loop
-from kernelcast.features.ir.loops import describe_test
 from kernelcast.features.ir.narrowing import Form, Forms, find_narrowed
 from kernelcast.features.ir.operations import (
     atomic_number,
@@ -35,7 +34,7 @@ from kernelcast.features.ir.operations import (
     read_vector_access,
 )
 from kernelcast.features.ir.scalars import Evaluator, move_place, space_of
-from kernelcast.features.ir.values import Opaque, Pointer, Value, blur, places_of
+from kernelcast.features.ir.values import Opaque, Pointer, Value, blur, describe_test, places_of
 from kernelcast.records.operations import (
     MemoryOperation,
     MemorySpace,

@@ -38,9 +38,8 @@ from kernelcast.expressions import (
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.kernel_facts import ContentRead
 from kernelcast.expressions.symbols import ID_FUNCTIONS
-from kernelcast.features.ir.control import LEFT, Loop, Term
+from kernelcast.features.ir.control import INITIAL, LEFT, Code, Loop, Term
 from kernelcast.features.ir.debug import TypeNote
-from kernelcast.features.ir.loops import REASON, count_iterations, ends_for_good, solve_numbers
 from kernelcast.features.ir.operations import (
     bits_of,
     is_float,
@@ -48,10 +47,10 @@ from kernelcast.features.ir.operations import (
     mangled_types,
     name_called,
 )
-from kernelcast.features.ir.slices import INITIAL, Code
 from kernelcast.features.ir.values import (
     ONE,
     PLACES,
+    REASON,
     ZERO,
     Arithmetic,
     Choice,
@@ -67,6 +66,8 @@ from kernelcast.features.ir.values import (
     blur,
     bound_size,
     by_lanes,
+    count_iterations,
+    ends_for_good,
     exchange,
     is_non_negative,
     merge,
@@ -74,6 +75,7 @@ from kernelcast.features.ir.values import (
     places_of,
     put_in,
     refill,
+    solve_numbers,
     sources_of,
 )
 from kernelcast.records.ndrange import MAX_DIMENSIONS
