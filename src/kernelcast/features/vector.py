@@ -125,20 +125,14 @@ _COMPILER: Formulas[CompilerSource] = {
         lambda s: None if s.saturation is None else s.saturation.p_sat.value,
     "compiler.computed_active_work_groups_per_compute_unit":
         lambda s: None if s.saturation is None else s.saturation.computed,
-    **{f"compiler.{name}": methodcaller("read", fact) for name, fact in {
-        "registers_per_work_item": "registers_per_work_item",
-        "private_bytes_per_work_item": "private_bytes_per_work_item",
-        "local_bytes_per_work_group": "local_bytes_per_work_group",
-        "preferred_work_group_multiple_count": "preferred_work_group_multiple",
-        "max_work_group_size_count": "max_work_group_size",
-        "sub_group_size_count": "sub_group_size",
-        "sub_groups_per_work_group": "sub_groups_per_work_group",
-        "stack_frame_bytes_per_work_item": "stack_frame_bytes_per_work_item",
-        "spill_store_bytes_per_work_item": "spill_store_bytes_per_work_item",
-        "spill_load_bytes_per_work_item": "spill_load_bytes_per_work_item",
-        "ptx_virtual_registers_count": "ptx_virtual_register_count",
-        "ptx_instructions_count": "ptx_instruction_count",
-    }.items()},
+    **{f"compiler.{name}": methodcaller("read", name.removesuffix("_count")) for name in (
+        "registers_per_work_item", "private_bytes_per_work_item", "local_bytes_per_work_group",
+        "preferred_work_group_multiple_count", "max_work_group_size_count", "sub_group_size_count",
+        "sub_groups_per_work_group", "stack_frame_bytes_per_work_item",
+        "spill_store_bytes_per_work_item", "spill_load_bytes_per_work_item",
+    )},
+    "compiler.ptx_virtual_registers_count": methodcaller("read", "ptx_virtual_register_count"),
+    "compiler.ptx_instructions_count": methodcaller("read", "ptx_instruction_count"),
 }  # fmt: skip
 
 
