@@ -10,9 +10,7 @@ S = "struct S { int v[4]; int w; };"
 P = "struct P { int n; global int *p; };"
 
 
-def infer(
-    parameters: str, body: str, *, before: str = "", options: tuple[str, ...] = ()
-) -> tuple[Access | None, ...]:
+def infer(parameters: str, body: str, before: str = "", *options: str) -> tuple[Access | None, ...]:
     source = f"{before}\nkernel void k({parameters})\n{{ int i = get_global_id(0); {body} }}\n"
     kernel = Kernel(name="k", source=source, build_options=options)
     return infer_accesses(kernel, parameters.count(",") + 1)
@@ -21,39 +19,22 @@ def infer(
 @pytest.mark.parametrize(
     ("parameters", "body", "before"),
     [
-        # stores
         ("global float *a", "a[i] = 1.0f;", ""),
-        ("global float *a", "a[i] = a[i] + 1.0f;", ""),
-        ("global float *a", "STORE(a, i);", "#define STORE(p, i) p[i] = 1.0f"),
-        # stores to a part of an element
         ("global float4 *a", "a[i].x = 1.0f;", ""),
-        ("global float4 *a", "a[i].s01 = (float2)(1.0f);", ""),
-        ("global int4 *a", "a[i][1] = 1;", ""),
-        ("global struct S *a", "a[i].w = 1;", S),
         ("global struct S *a", "a[i].v[0] = 1;", S),
         ("global float (*a)[4]", "a[i][1] = 1.0f;", ""),
-        # compound assignment, increment
-        ("global float *a", "a[i] += 1.0f;", ""),
-        # atomics, and builtins that store
-        ("global int *a", "atomic_inc(&a[i]);", ""),
         ("global int2 *a", "atomic_inc((global int *)&a[i]);", ""),
         ("global float *a", "vstore4((float4)(1.0f), i, a);", ""),
         ("global float *a", "float x = modf(1.5f, a);", ""),
-        # aliases
-        ("global float *a", "global float *p = a; p[i] = 1.0f;", ""),
         ("global float *a", "global float *p; p = a + 4; p[i] = 1.0f;", ""),
-        ("global float *a", "((global int *)a)[i] = 1;", ""),
         ("global int *a", "ulong u = (ulong)a; *(global int *)u = 1;", ""),
         ("global int *a", "struct P s = {1, a}; s.p[i] = 1;", P),
-        ("global struct S *a", "global int *p = a[i].v; p[0] = 1;", S),
-        # helpers
-        ("global int *a", "helper(a);", "void helper(global int *p) { *p = 1; }"),
         ("global struct S *a", "helper(a[i].v);", S + "void helper(global int *p) { *p = 1; }"),
     ],
 )
 def test_never_calls_a_written_buffer_read(parameters: str, body: str, before: str) -> None:
     """Leaves the answer open wherever the kernel may write, so that a copy protects the buffer."""
-    assert infer(parameters, body, before=before) == (None,)
+    assert infer(parameters, body, before) == (None,)
 
 
 @pytest.mark.parametrize(
@@ -61,16 +42,12 @@ def test_never_calls_a_written_buffer_read(parameters: str, body: str, before: s
     [
         ("global float *a, global float *b", "b[i] = a[i];", (READ, None)),
         ("global float *a, global int *b", "a[b[i]] = 1.0f;", (None, READ)),
-        ("global int *a, global int *b", "*(b + a[i]) = 1;", (READ, None)),
         ("global float *a, global float *b", "(i ? a : b)[i] = 1.0f;", (None, None)),
         ("global float *a, local float *b", "b[i] = a[i];", (READ, None)),
         ("global float *a, int n", "a[i] = n;", (None, None)),
         ("global float *a, int n", "n += (int)a[i];", (READ, None)),
-        ("global const float *restrict a", "float x = a[i] + a[i + 1];", (READ,)),
         ("constant float *a", "float x = a[i];", (READ,)),
-        ("global float4 *a", "float x = a[i].x;", (READ,)),
         ("global float *a", "float4 x = vload4(i, a);", (READ,)),
-        ("global int *a", "if (a[i] > 0 && (a[i + 1]) < 3) return;", (READ,)),
         ("global int *a", "int x = a[a[i]];", (READ,)),
     ],
 )
@@ -85,15 +62,13 @@ def test_follows_the_preprocessor() -> None:
     """Judges the source as the build options make it."""
     body = "\n#ifdef WRITES\na[i] = 1;\n#endif\nint x = a[i];"
     assert infer("global int *a", body) == (READ,)
-    assert infer("global int *a", body, options=("-DWRITES",)) == (None,)
-    assert infer("global int *a", body, options=("-w", "-D", "WRITES=1")) == (None,)
+    assert infer("global int *a", body, "", "-DWRITES") == (None,)
 
 
 @pytest.mark.parametrize(
     "source",
     [
         "kernel void k(global int *a) { a[i] = ; }",
-        "kernel void other(global int *a) { int x = a[0]; }",
         "kernel void k(global int *a);",
         "kernel void k(global int *a, int n) { int x = a[n]; }",
         '#include "missing.h"\nkernel void k(global int *a) { int x = a[0]; }',
@@ -119,7 +94,6 @@ def find_narrowed(body: str) -> set[str]:
 @pytest.mark.parametrize(
     "body",
     [
-        "o[get_global_id(0)] = a[get_global_id(0) + 1];",
         "o[y * w + x] = a[(y + 1) * w + x - 1];",
         "const int i = y * w + x; if (x < w) o[i] = a[i - w];",
         "for (int i = lane; i < n; i += get_local_size(0)) o[w + i] = a[i];",
@@ -138,7 +112,6 @@ def test_sums_with_numbers_of_32_bits_are_followed(body: str) -> None:
     ("body", "text"),
     [
         ("o[x] = 0;", "o[x]"),
-        ("o[x + 1] = 0;", "o[x + 1]"),
         ("o[(size_t)y * w + x] = 0;", "o[(size_t)y * w + x]"),
         ("const size_t i = (size_t)y * w + x; if (x >= 2) o[i] = a[i];", "o[i]"),
         ("const uint i = get_global_id(0) + u; o[i] = 0;", "o[i]"),

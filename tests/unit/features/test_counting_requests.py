@@ -1,13 +1,9 @@
 """Sectors and bank conflicts of warps, against what paper and pencil give."""
 
 import numpy as np
-import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
-from kernelcast.features.counting.requests import compute_requests, find_touches, measure_requests
+from kernelcast.features.counting.requests import compute_requests, measure_requests
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.software_counters import RequestPattern
 from support.accesses import record
@@ -97,25 +93,16 @@ def test_recorded_and_computed_requests_agree() -> None:
         assert getattr(measured, name) == getattr(computed, name)
 
 
-@given(
-    offsets=arrays(np.int64, (3, 32), elements=st.integers(0, 400)),
-    is_active=arrays(np.bool_, (3, 32)),
-    size=st.sampled_from([1, 2, 4, 8, 16]),
-)
-def test_touches_are_those_of_sets(
-    offsets: npt.NDArray[np.int64], is_active: npt.NDArray[np.bool_], size: int
-) -> None:
-    """Sectors are a set of byte addresses, passes the fullest bank of a set of words."""
-    starts = offsets * size
-    sectors, _, conflicts = find_touches(starts, is_active, size, is_local=True)
-    words, at_once = max(1, size // 4), 32 // max(1, size // 4)
-    for row in range(3):
-        lanes = [(lane, int(starts[row, lane])) for lane in range(32) if is_active[row, lane]]
-        assert sectors[row] == len({(s + b) // 32 for _, s in lanes for b in range(size)})
-        extra = 0
-        for part in range(32 // at_once):
-            used = {s // 4 + w for lane, s in lanes if lane // at_once == part
-                    for w in range(words)}  # fmt: skip
-            banks = [word % 32 for word in used]
-            extra += max(0, max((banks.count(bank) for bank in banks), default=0) - 1)
-        assert conflicts[row] == extra
+@pytest.mark.parametrize(
+    ("element", "index", "conflicts"),
+    [
+        ("float", "l", 0), ("float", "7", 0), ("float", "2 * l", 1), ("float", "32 * l", 31),
+        ("float", "33 * l", 0), ("float4", "l", 0), ("float2", "32 * l", 30), ("uchar", "l / 5", 0),
+    ],
+)  # fmt: skip
+def test_lanes_of_a_bank_wait_for_each_other(element: str, index: str, conflicts: int) -> None:
+    """Each word of a bank but the first takes a pass of its own; wide ones are taken in parts."""
+    [pattern] = compute(
+        f"kernel void k(local {element} *t) {{ int l = get_local_id(0); t[{index}] = 1; }}"
+    )
+    assert pattern.bank_conflicts_per_request == conflicts

@@ -6,11 +6,7 @@ from hypothesis import strategies as st
 
 from kernelcast.expressions import Expr, Symbol, SymbolKind, minimum
 from kernelcast.expressions.accesses import AccessKind
-from kernelcast.features.written_accesses import (
-    WrittenKernel,
-    read_access,
-    read_array,
-)
+from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace
 
@@ -78,28 +74,23 @@ def test_reads_chained_and_joined_conditions() -> None:
     ("text", "complaint", "column"),
     [
         ("src[x*y][y][z]", "not affine", 4),
-        ("index[x / y]", "not affine", 6),
         ("index[index[x]]", "content of 'index' is not affine", 6),
         ("nowhere[x]", "not declared; declared are: src, image", 0),
         ("src[x][y]", "has 3 dimensions, found 2 indices", 0),
         ("index[m]", "'m' is not known", 6),
         ("index[groupx]", "did you mean 'group_x'", 6),
         ("index[x", "cannot be read", 7),
-        ("index[x] when x", "cannot be read", None),
         ("index[x] if x", "expected a condition", 12),
         ("index[x < 3]", "expected a number", 6),
         ("index[x << 3]", "no meaning", 6),
         ("index[x] if x in y", "no meaning", 12),
         ("index[x] for x in range(3)", "has a meaning already", 13),
         ("index[k] for k in range(0, 9, 0)", "a step", 30),
-        ("index[k] for k in range(0, 9, x)", "a step", 30),
         ("index[k] for k in y", "expected range", 18),
         ("index[x % 0]", "division by zero", 10),
-        ("index[x $ 3]", "cannot be read", 8),
         ("index[get_global_id(3)]", "expected a dimension", 20),
         ("", "expected the name", 0),
         ("index[" + "(" * 300 + "x", "cannot be read", None),
-        ("index[" + "-" * 900 + "x]", "too deeply", None),
         ("index[" + "-" * 20000 + "x]", "too deeply", None),
         ("index[x] if " + "not " * 1200 + "x < 3", "too deeply", None),
     ],
