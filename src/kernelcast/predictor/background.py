@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -89,8 +90,6 @@ class Refiner:
                 self._changed.wait_for(lambda: self._is_closed, timeout=pause_s)
                 if self._is_closed:
                     return
-                if not self._waiting:
-                    continue
                 _, (request, known) = self._waiting.popitem(last=False)
             started_s = time.monotonic()
             is_done = self._refine(request, known)
@@ -119,18 +118,19 @@ class Refiner:
         return not known.is_open
 
 
+@dataclass(slots=True, eq=False)
 class AskedLaunch:
     """One launch on one device, and what is known of it so far."""
 
-    def __init__(self, launch: "Problem | Launch", device: str | DeviceDescription | None) -> None:
-        self.launch, self.device = launch, device
-        self.request: LaunchRequest | None = None
-        self.known: KnownLaunch | None = None
-        self.best: Estimate | None = None
-        """What is answered if time is over."""
-        self.is_last_word = False
-        """Whether nothing better is to be found."""
-        self.error: Exception | None = None
+    launch: "Problem | Launch"
+    device: str | DeviceDescription | None
+    request: LaunchRequest | None = None
+    known: KnownLaunch | None = None
+    best: Estimate | None = None
+    """What is answered if time is over."""
+    is_last_word: bool = False
+    """Whether nothing better is to be found."""
+    error: Exception | None = None
 
     def conclude(self, limit: TimeLimit | None) -> Estimate:
         if self.error is not None:
@@ -173,22 +173,41 @@ class Asker:
         """
         asked: list[AskedLaunch] = []
         read = partial(self._reader.read, policy=policy, limit=limit, remembers=remembers)
+        note = (lambda _: None) if limit is None else limit.note
 
         def work() -> None:
             asked.extend([AskedLaunch(*one) for one in list_pairs()])
-            if limit is not None:
-                for one in asked:
-                    limit.note(_DESCRIBING)
-                    self._foretell(one, partial(read, asks_device=False))
+            for one in [] if limit is None else asked:
+                note(_DESCRIBING)
+                with suppress(KernelcastError):  # reading it once more says what is wrong with it
+                    one.request = read(one.launch, one.device, asks_device=False)
+                    best, is_last_word = self._answers.foretell_launch(one.request)
+                    if best is not None and is_last_word:
+                        best = self._answers.as_now(best)
+                    one.best, one.is_last_word = best, is_last_word
             for one in asked:
-                if not one.is_last_word:
-                    if limit is not None:
-                        limit.note(_DESCRIBING)
-                    self._answer(one, partial(read, report=report))
+                if one.is_last_word:
+                    continue
+                note(_DESCRIBING)
+                try:
+                    request = one.request = read(one.launch, one.device, report=report)
+                    known, one.best = self._answers.ask(request)
+                    one.is_last_word = True
+                    one.best = self._answers.as_now(one.best)
+                    one.known = known
+                except NoAnswerYetError:
+                    raise
+                except Exception as error:  # noqa: BLE001 - it is raised in the caller's thread
+                    one.error = error
 
         if limit is None:
             work()
-            return asked
+        elif not self._finish(work, limit, is_live=is_live) and not asked:
+            raise NoAnswerYetError(limit.explain())
+        return asked
+
+    def _finish(self, work: Callable[[], None], limit: TimeLimit, *, is_live: bool) -> bool:
+        """Work in a thread; tell whether it has ended within the time."""
         done: Future[None] = Future()
 
         def run() -> None:
@@ -212,41 +231,14 @@ class Asker:
             self._running[thread] = limit
         thread.start()
         try:
-            wait([done], limit.left_s)
+            is_done = bool(wait([done], limit.left_s).done)
         except BaseException:  # Ctrl-C
             limit.stop()
             self._end_children()  # one at work must not go on
             raise
-        if done.done():
+        if is_done:
             done.result()
-        elif not asked:
-            raise NoAnswerYetError(limit.explain())
-        return asked
-
-    def _foretell(self, one: AskedLaunch, read: Callable[..., LaunchRequest]) -> None:
-        try:
-            one.request = read(one.launch, one.device)
-            best, is_last_word = self._answers.foretell_launch(one.request)
-            if best is not None and is_last_word:
-                best = self._answers.as_now(best)
-            one.best, one.is_last_word = best, is_last_word
-        except NoAnswerYetError:
-            raise
-        except KernelcastError:  # reading it once more says what is wrong with it
-            pass
-
-    def _answer(self, one: AskedLaunch, read: Callable[..., LaunchRequest]) -> None:
-        """Answer a launch, however long that takes; what it raises is its answer."""
-        try:
-            request = one.request = read(one.launch, one.device)
-            known, one.best = self._answers.ask(request)
-            one.is_last_word = True
-            one.best = self._answers.as_now(one.best)
-            one.known = known
-        except NoAnswerYetError:
-            raise
-        except Exception as error:  # noqa: BLE001 - it is raised in the caller's thread
-            one.error = error
+        return is_done
 
     def stop(self) -> None:
         with self._lock:

@@ -41,15 +41,10 @@ class ArithmeticProblem(ValueError):  # noqa: N818 - it is reported as part of a
     """Is raised when a text is no arithmetic over numbers."""
 
 
-def evaluate(text: str) -> Number:
-    """Compute a text such as ``"4096 * (2 + 1)"``."""
-    return _evaluate(text, {})
-
-
 def evaluate_size(text: str | Number, names: Names) -> int:
     """Compute a positive whole number, rounded up, as the files of auto-tuners tell sizes."""
     try:
-        value = math.ceil(_evaluate(str(text), names))
+        value = math.ceil(evaluate(str(text), names))
     except (ValueError, TypeError, IndexError, ArithmeticError) as error:
         raise InputError(f"size {text!r} cannot be evaluated: {error}") from error
     if value < 1:
@@ -59,16 +54,17 @@ def evaluate_size(text: str | Number, names: Names) -> int:
 
 def holds(text: str, names: Names | None = None) -> bool:
     """Tell whether a condition holds: comparisons with ``and``, ``or``, ``not``, as in Python."""
-    return bool(_evaluate(text, names or {}, is_condition=True))
+    return bool(evaluate(text, names, is_condition=True))
 
 
-def _evaluate(text: str, names: Names, *, is_condition: bool = False) -> Number:
+def evaluate(text: str, names: Names | None = None, *, is_condition: bool = False) -> Number:
+    """Compute a text such as ``"4096 * (2 + 1)"``."""
     if len(text) > _LONGEST_TEXT:
         raise ArithmeticProblem(f"longer than {_LONGEST_TEXT} characters")
     try:
         # Python 3.11 up to 3.11.3 raises a ValueError at a zero byte.
         tree = ast.parse(text.strip().replace("\0", "?"), mode="eval")
-        return _compute(tree.body, names, is_condition=is_condition)
+        return _compute(tree.body, names or {}, is_condition=is_condition)
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise ArithmeticProblem("not a formula") from error
     except ZeroDivisionError as error:

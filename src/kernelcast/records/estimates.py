@@ -225,9 +225,10 @@ class Estimate:
 
         The name of the problem is missing, which only a `DeviceAnswer` knows.
         """
-        from kernelcast.records.plain import explanation_to_dict, list_methods, to_plain
+        from kernelcast.records.plain import keep_finite, list_methods, to_plain
 
-        now, saturation = self.now, self.saturation
+        now, saturation, explanation = self.now, self.saturation, self.explain()
+        methods = list_methods(self.estimates_s)
         return {
             **to_plain(self, omit=_DESCRIBED),
             **to_plain(self.interval),
@@ -240,9 +241,12 @@ class Estimate:
             "now": None if now is None else {
                 **to_plain(now, omit=("coverage",)), "slowdown": now.seconds / self.seconds,
             },
-            "estimates": list_methods(self.estimates_s),
+            "estimates": methods,
             "cost": self.cost.to_dict(self.seconds),
-            "explanation": explanation_to_dict(self.explain()),
+            "explanation": {
+                **to_plain(explanation, omit=("methods_s",)), "methods": methods,
+                "limiters": keep_finite(explanation.limiters),
+            },
             **({} if self.measurement is None else self.measurement.to_dict(self.seconds)),
         }  # fmt: skip
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import cattrs
 from cattrs.gen import make_dict_unstructure_fn, override
 
-from kernelcast.records.explanation import Explanation, LinearFacts
+from kernelcast.records.explanation import LinearFacts
 
 # Its keys were printed before there was the rule for units.
 _KEEP_THEIR_KEYS: Final = frozenset({LinearFacts})
@@ -69,18 +69,10 @@ def _write_record(kind: Any) -> Any:  # noqa: ANN401 - as the library has them
 CONVERTER.register_unstructure_hook(datetime, datetime.isoformat)
 
 
-def explanation_to_dict(explanation: Explanation) -> dict[str, object]:
-    return {
-        **to_plain(explanation, omit=("methods_s",)),
-        "methods": list_methods(explanation.methods_s),
-        "limiters": _keep_finite(explanation.limiters),
-    }
-
-
 def list_methods(estimates_s: Mapping[str, float]) -> dict[str, float | None]:
     """List every method's seconds; None for one that has not answered with a finite number."""
-    return dict.fromkeys(METHODS) | _keep_finite(estimates_s)
+    return dict.fromkeys(METHODS) | keep_finite(estimates_s)
 
 
-def _keep_finite(times_s: Mapping[str, float]) -> dict[str, float]:
+def keep_finite(times_s: Mapping[str, float]) -> dict[str, float]:
     return {name: seconds for name, seconds in times_s.items() if math.isfinite(seconds)}

@@ -8,16 +8,11 @@ import pytest
 
 from kernelcast.launches.recordings import read_recordings, write_recordings
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.evidence.calibration import calibrate
 from kernelcast.models.evidence.fusion import Kind, Piece
-from kernelcast.models.evidence.model import publish_evidence
-from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.composing import list_contradictions
 from kernelcast.predictor.estimates import replay
 from kernelcast.records.estimates import Tier
-from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training_data.store import Store, open_store
-from support.evidence import make_rows
 from support.fake_executor import (
     DEVICE,
     PROBLEM,
@@ -79,18 +74,6 @@ def test_sizes_are_others_where_contents_decide(
     observe(predictor, predictor.estimate(PROBLEM, DEVICE.id), 0.6, 0.6)
     found = predictor.estimate(make_problem(work_groups=50_000), DEVICE.id)
     assert {one.kind for one in found.list_pieces()} == {"samples"}
-
-
-def test_evidence_of_another_sampler_is_passed_over(
-    executor: FakeExecutor, store: Store, tmp_path: Path
-) -> None:
-    """What was calibrated with other samples weighs none of these; that is said."""
-    files = VersionedFiles(url=str(tmp_path / "old"))
-    old = calibrate(make_rows(), samplers=(SAMPLER - 1,))
-    publish_evidence(files, f"evidence/{DEVICE.id}", old)
-    found = make_predictor(executor, store, files.url).estimate(PROBLEM, DEVICE.id)
-    assert found.explain().evidence == "built in"
-    assert f"revision {SAMPLER - 1} of the sampler" in found.warnings[0]
 
 
 def test_a_replay_is_put_together_of_the_same(sizes: FakeExecutor, store: Store,

@@ -79,7 +79,7 @@ def test_what_is_known_answers_when_time_is_over(slow: SlowExecutor, predictor: 
 
 
 def test_nothing_known_is_no_answer(slow: SlowExecutor, predictor: Predictor) -> None:
-    """The error says so; wrong numbers and failures are told as ever."""
+    """The error says so; wrong numbers and failures are told as ever, and not remembered."""
     slow.analytic = None
     with pytest.raises(NoAnswerYetError, match=r"stage: building the kernel, and nothing else"):
         predictor.estimate(PROBLEM, DEVICE.id, within_s=_HASTY_S)
@@ -89,6 +89,8 @@ def test_nothing_known_is_no_answer(slow: SlowExecutor, predictor: Predictor) ->
     slow.error = KernelRunError("it crashed")
     with pytest.raises(KernelRunError, match="it crashed"):
         predictor.estimate(PROBLEM, DEVICE.id, within_s=_PATIENT_S)
+    slow.error = None
+    assert predictor.estimate(PROBLEM, DEVICE.id).tier is Tier.LINEAR
 
 
 def test_no_one_waits_for_another_estimate(slow: SlowExecutor, predictor: Predictor) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.records.errors import InputError, KernelRunError
+from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Tier
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.training_data.store import Store
@@ -106,16 +106,6 @@ def test_observing_what_was_never_asked_for(executor: FakeExecutor, store: Store
         predictor.observe(identity, float("nan"))
     with pytest.raises(InputError, match="no identity"):
         predictor.observe(replace(found, identity=None), 1.0)
-
-
-def test_failures_are_not_remembered(executor: FakeExecutor, store: Store) -> None:
-    """A device that fails raises its error, and is asked again the next time."""
-    predictor = make_predictor(executor, store)
-    executor.error = KernelRunError("the driver crashed")
-    with pytest.raises(KernelRunError):
-        predictor.estimate(PROBLEM, DEVICE.id)
-    executor.error = None
-    assert predictor.estimate(PROBLEM, DEVICE.id).tier is Tier.LINEAR
 
 
 def test_threads_lose_no_observation(executor: FakeExecutor, store: Store) -> None:

@@ -58,7 +58,6 @@ _SAY: Mapping[Kind, str] = {
     Kind.OTHER_SIZES: "other sizes of the kernel say",
 }
 """Of what has run, in the order in which contradictions name it."""
-_LEAST_CONTRADICTION = math.log(1.5)
 _UNLIKE = (
     "the launch is unlike those that the correction has learned from: it counts less, and the "
     "interval is wider"
@@ -351,6 +350,5 @@ def list_contradictions(pieces: Sequence[Piece]) -> list[str]:
     return [
         f"{text}, but {other}"
         for (log_s, variance, text), (other_log_s, other_variance, other) in combinations(told, 2)
-        if abs(log_s - other_log_s)
-        > max(_LEAST_CONTRADICTION, 2 * math.sqrt(variance + other_variance))
+        if abs(log_s - other_log_s) > max(math.log(1.5), 2 * math.sqrt(variance + other_variance))
     ]

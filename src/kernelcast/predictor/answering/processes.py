@@ -4,7 +4,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,6 @@ from kernelcast.records.samples import SampleRun, pool_moments
 from kernelcast.workers import (
     SPARE,
     Confinement,
-    Message,
     MessageKind,
     Task,
     WarmChildren,
@@ -211,42 +210,6 @@ class Executor(Protocol):
         return count_work(problem)
 
 
-def take_outcome(
-    messages: Generator[Message, None, None], device_id: str, report: ReportProgress
-) -> EstimateOutcome:
-    """Take what a sampling tells; samples that were there before something failed are given."""
-    started_s = time.perf_counter()
-    sampled: EstimateOutcome | None = None
-    try:
-        with closing(messages):  # whatever a listener raises, the child waits for nobody
-            for message in messages:
-                if message.kind is MessageKind.PROGRESS:
-                    _log.debug("%s: %s", device_id, message.content)
-                    report(message.content)
-                    continue
-                outcome: EstimateOutcome = message.content
-                if outcome.estimate.device_id != device_id:
-                    raise KernelRunError(
-                        f"{device_id}: the process that ran the kernel answered for another device"
-                    )
-                sampled = outcome
-    except KernelcastError as error:
-        if sampled is None:
-            raise
-        if sampled.awaits_runs:
-            estimate = annotate(sampled.estimate, f"whole runs were not timed: {error}")
-            return replace(sampled, estimate=estimate, awaits_runs=False)
-        sampled = replace(sampled, row_failure=str(error))
-    if sampled is None:
-        raise KernelcastError(f"{device_id}: the sampling ended without a result; please report it")
-    if sampled.estimate.measurement is not None:  # whole runs are no part of what an answer costs
-        return sampled
-    # The answer has taken all of this, processes and messages included.
-    total_s, estimate = time.perf_counter() - started_s, sampled.estimate
-    overhead_s = max(total_s - estimate.sampling_seconds, estimate.overhead_seconds)
-    return replace(sampled, estimate=replace(estimate, overhead_seconds=overhead_s))
-
-
 class _Processes(Executor):
     samples_here = True
 
@@ -256,11 +219,42 @@ class _Processes(Executor):
     def sample(
         self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
     ) -> EstimateOutcome:
-        """Sample a launch; what crashes while features are made does not cost the samples."""
+        """Sample a launch; samples that were there before something failed are given."""
         device_id = task.device_id
+        sampled: EstimateOutcome | None = None
         with self.children.hold(device_id, _caller.get()) as child:
+            started_s = time.perf_counter()
             messages = child.stream(_SAMPLE, task, timeout_s=timeout_s, subject=device_id)
-            return take_outcome(messages, device_id, report)
+            try:
+                with closing(messages):  # whatever a listener raises, the child waits for nobody
+                    for message in messages:
+                        if message.kind is MessageKind.PROGRESS:
+                            _log.debug("%s: %s", device_id, message.content)
+                            report(message.content)
+                            continue
+                        outcome: EstimateOutcome = message.content
+                        if outcome.estimate.device_id != device_id:
+                            raise KernelRunError(
+                                f"{device_id}: the process that ran the kernel answered for "
+                                "another device"
+                            )
+                        sampled = outcome
+            except KernelcastError as error:
+                if sampled is None:
+                    raise
+                if sampled.awaits_runs:
+                    estimate = annotate(sampled.estimate, f"whole runs were not timed: {error}")
+                    return replace(sampled, estimate=estimate, awaits_runs=False)
+                sampled = replace(sampled, row_failure=str(error))
+        if sampled is None:
+            raise KernelcastError(f"{device_id}: sampling ended without a result; please report it")
+        estimate = sampled.estimate
+        if estimate.measurement is not None:  # whole runs are no part of what an answer costs
+            return sampled
+        # The answer has taken all of this, processes and messages included.
+        total_s = time.perf_counter() - started_s
+        overhead_s = max(total_s - estimate.sampling_seconds, estimate.overhead_seconds)
+        return replace(sampled, estimate=replace(estimate, overhead_seconds=overhead_s))
 
     def close(self) -> None:
         self.children.close()

@@ -148,17 +148,6 @@ def test_one_that_contradicts_samples_answers_nothing(wrong_s: float) -> None:
     assert "1 s" in aside.reason or "impossible" in aside.reason
 
 
-def test_samples_that_come_later_unseat_a_lone_observation() -> None:
-    """It is judged anew by what is known now, and believed again when that goes."""
-    history = LaunchHistory()
-    see(history, 1e-3)
-    assert middle(history) == 1e-3
-    history.hold_against(SAMPLED)
-    assert history.answer(0.9) is None
-    history.hold_against([claim(2e-3)])
-    assert middle(history) == 1e-3
-
-
 @pytest.mark.parametrize(
     ("wrong_s", "known"),
     [
