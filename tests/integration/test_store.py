@@ -8,10 +8,10 @@ import pytest
 import sqlalchemy as sa
 
 from kernelcast.records.observation import RunTimes
-from kernelcast.training_data.check import FindingKind, check_store
 from kernelcast.training_data.store import Selection, StoreError, open_store
 from kernelcast.training_data.store.connecting import connect, locate
 from kernelcast.training_data.store.schema import METADATA, VERSION_TABLE
+from kernelcast.training_data.summary import FindingKind, check_store
 from support.observations import insert_as_then, make_failure, make_observation
 from support.postgresql_cluster import PostgresqlCluster
 

@@ -28,8 +28,7 @@ from kernelcast.records.problem import (
     digest_text,
 )
 from kernelcast.records.samples import TimedLaunch
-from kernelcast.training_data.store.schema import observation_to_row
-from kernelcast.training_data.store.store import _add_schemas
+from kernelcast.training_data.store.schema import FEATURE_SCHEMAS, dump, observation_to_row
 from support.strategies import disjoint_boxes, ndranges
 
 SCHEMA = FeatureSchema(
@@ -123,7 +122,10 @@ def insert_as_then(engine: sa.Engine, rows: Sequence[Observation]) -> None:
     table = sa.Table("observations", sa.MetaData(), autoload_with=engine)
     names = set(table.columns.keys())
     with engine.begin() as connection:
-        _add_schemas(connection, {one.features.schema for one in rows if one.features})
+        schemas = {one.features.schema for one in rows if one.features}
+        connection.execute(sa.insert(FEATURE_SCHEMAS), [
+            {"id": one.id, "version": one.version, "names": dump(one.names)} for one in schemas
+        ])  # fmt: skip
         for one in rows:
             row = observation_to_row(one)
             connection.execute(sa.insert(table), {key: row[key] for key in names if key in row})

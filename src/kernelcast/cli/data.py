@@ -25,11 +25,12 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.plain import pick
 from kernelcast.reports.numbers import NOTHING
 from kernelcast.reports.presenter import Part, Table
-from kernelcast.training_data.check import FindingKind, check_store
 from kernelcast.training_data.importers.tuning import UNITS, find_tuning_files
 from kernelcast.training_data.store import AddedRows, Selection
 from kernelcast.training_data.summary import (
     GROUPS,
+    FindingKind,
+    check_store,
     failure_to_json,
     observation_to_json,
     summarise_store,

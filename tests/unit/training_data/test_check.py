@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from kernelcast.training_data.check import Finding, FindingKind, check_store
 from kernelcast.training_data.store import Store, open_store
 from kernelcast.training_data.store.schema import OBSERVATIONS
+from kernelcast.training_data.summary import Finding, FindingKind, check_store
 from support.observations import SCHEMA, make_launch, make_observation
 
 BAD = make_observation(7)

@@ -11,10 +11,10 @@ from kernelcast.records.arithmetic import evaluate_size
 from kernelcast.records.errors import InputError
 from kernelcast.records.frames import to_frame
 from kernelcast.records.observation import Observation, Origin
-from kernelcast.training_data.check import check_store
 from kernelcast.training_data.importers.tables import ImportFileError, find_data_set
 from kernelcast.training_data.importers.tuning import TuningFiles, read_tuning
 from kernelcast.training_data.store import open_store
+from kernelcast.training_data.summary import check_store
 
 REFERENCE = Path(__file__).parents[4] / "shared/reference/datasets"
 FILES = {

@@ -277,15 +277,14 @@ FAILURE_COLUMNS: Final = (
 _BESIDE = frozenset({"schema_id", "features", "linear_s", "sampling_s"})
 
 
+def record_to_row(one: Observation | FailureRecord, columns: Sequence[Column]) -> dict[str, Any]:
+    return {column.name: column.write(one) for column in columns if column.name not in _BESIDE}
+
+
 def observation_to_row(one: Observation) -> dict[str, Any]:
-    row = {
-        column.name: column.write(one)
-        for column in OBSERVATION_COLUMNS
-        if column.name not in _BESIDE
-    }
     first = one.samples[0] if one.samples else None
     vector = one.features
-    return row | {
+    return record_to_row(one, OBSERVATION_COLUMNS) | {
         "schema_id": None if vector is None else schema_id(vector.schema),
         # In the order of the schema, NaN where one is absent.
         "features": None if vector is None else vector.align().astype(FEATURE_TYPE).tobytes(),
@@ -312,10 +311,6 @@ def make_observation(values: Row, features: FeatureVector | None) -> Observation
     """Make an observation of values by columns; those left out are as the records have them."""
     made: Observation = _build(Observation, OBSERVATION_COLUMNS, values, features=features)
     return made
-
-
-def failure_to_row(one: FailureRecord) -> dict[str, Any]:
-    return {column.name: column.write(one) for column in FAILURE_COLUMNS}
 
 
 def row_to_failure(row: Row) -> FailureRecord:

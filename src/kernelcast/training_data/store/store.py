@@ -27,6 +27,7 @@ from kernelcast.training_data.store.connecting import (
 )
 from kernelcast.training_data.store.schema import (
     EVERYTHING,
+    FAILURE_COLUMNS,
     FAILURES,
     FEATURE_SCHEMAS,
     HEAD,
@@ -35,9 +36,9 @@ from kernelcast.training_data.store.schema import (
     VERSION_TABLE,
     Selection,
     dump,
-    failure_to_row,
     list_conditions,
     observation_to_row,
+    record_to_row,
     row_to_failure,
     row_to_observation,
     schema_id,
@@ -86,19 +87,6 @@ def _add_rows(
     return AddedRows(added=len(new), known=len(known) + repeats, changed=changed)
 
 
-def _add_schemas(connection: sa.Connection, schemas: set[FeatureSchema]) -> None:
-    by_id = {schema_id(one): one for one in schemas}
-    column = FEATURE_SCHEMAS.c.id
-    known = set(connection.scalars(sa.select(column).where(column.in_(by_id))))
-    new = [
-        {"id": key, "version": one.version, "names": dump(one.names)}
-        for key, one in by_id.items()
-        if key not in known
-    ]
-    if new:
-        connection.execute(sa.insert(FEATURE_SCHEMAS), new)
-
-
 _SQLITE_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
@@ -131,7 +119,17 @@ class Store(Database):
         total, rest = AddedRows(), iter(observations)
         with self.write() as connection:
             while batch := list(islice(rest, 500)):
-                _add_schemas(connection, {one.features.schema for one in batch if one.features})
+                schemas = {one.features.schema for one in batch if one.features}
+                by_id = {schema_id(one): one for one in schemas}
+                column = FEATURE_SCHEMAS.c.id
+                there = {*connection.scalars(sa.select(column).where(column.in_(by_id)))}
+                new = [
+                    {"id": key, "version": one.version, "names": dump(one.names)}
+                    for key, one in by_id.items()
+                    if key not in there
+                ]
+                if new:
+                    connection.execute(sa.insert(FEATURE_SCHEMAS), new)
                 rows = [observation_to_row(one) for one in batch]
                 total += _add_rows(connection, OBSERVATIONS, rows, replace=replace)
             check(total)
@@ -140,9 +138,8 @@ class Store(Database):
     def add_failures(self, failures: Iterable[FailureRecord]) -> AddedRows:
         """Add failures in one transaction; the newest of equal ones stays."""
         with self.write() as connection:
-            return _add_rows(
-                connection, FAILURES, [failure_to_row(one) for one in failures], replace=True
-            )
+            rows = [record_to_row(one, FAILURE_COLUMNS) for one in failures]
+            return _add_rows(connection, FAILURES, rows, replace=True)
 
     def remove(self, keys: Sequence[str]) -> int:
         """Remove observations and failures by key; return how many were there."""
@@ -380,8 +377,22 @@ def _migrate(store: Store) -> None:
                 f"{'file' if is_sqlite else 'database'}"
             )
         if is_sqlite:
-            with speak_plainly(store.where):
-                _make_concurrent(path)
+            # Let readers go on while another connection writes: the file remembers it.
+            deadline_s, is_done = time.monotonic() + 30.0, False
+            with speak_plainly(store.where), closing(sqlite3.connect(path)) as made:
+                while not is_done:
+                    try:
+                        # A row with 200 features has 3 kB: one to a page of SQLite's usual 4 kB
+                        # would waste a quarter.
+                        made.execute("PRAGMA page_size=16384")
+                        made.execute("PRAGMA journal_mode=WAL")
+                        is_done = True
+                    except sqlite3.OperationalError as error:
+                        # SQLite does not wait here while another process does the same.
+                        is_busy = error.sqlite_errorcode == sqlite3.SQLITE_BUSY
+                        if not is_busy or time.monotonic() > deadline_s:
+                            raise
+                        time.sleep(0.01)
 
     def update(connection: sa.Connection, found: str | None) -> None:
         backup = path.with_name(f"{path.name}.version-{found}.backup")
@@ -407,22 +418,3 @@ def _migrate(store: Store) -> None:
 
     # "kcst" as a number: any constant will do that no other program takes.
     bring_up_to_date(store, VERSION_TABLE, HEAD, 0x6B637374, update, "the store is")
-
-
-def _make_concurrent(path: Path) -> None:
-    """Let readers go on while another connection writes: the file remembers it."""
-    deadline_s = time.monotonic() + 30.0
-    with closing(sqlite3.connect(path)) as connection:
-        while True:
-            try:
-                # A row with 200 features has 3 kB: one to a page of SQLite's usual 4 kB would waste
-                # a quarter.
-                connection.execute("PRAGMA page_size=16384")
-                connection.execute("PRAGMA journal_mode=WAL")
-            except sqlite3.OperationalError as error:
-                # SQLite does not wait here while another process does the same.
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline_s:
-                    raise
-                time.sleep(0.01)
-            else:
-                return
