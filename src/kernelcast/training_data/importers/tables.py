@@ -159,20 +159,7 @@ class DataSet:
 class _OwnTable(DataSet):
     def read(self, path: Path) -> Iterator[Observation]:
         """Read observations out of a table, see the module; an error names row and column."""
-        if path.suffix == CSV_ENDING:
-            try:
-                with path.open(encoding="utf-8-sig", newline="") as file:  # Excel marks UTF-8
-                    reader = csv.DictReader(file)
-                    rows = list(reader)
-            except (OSError, UnicodeDecodeError, csv.Error) as error:
-                msg = f"{path}: cannot be read as CSV ({error}); save it as CSV in UTF-8"
-                raise ImportFileError(msg) from error
-            columns = [*(reader.fieldnames or ())]
-            if twice := [name for name, times in Counter(columns).items() if times > 1]:
-                raise ImportFileError(f"{path}: has several columns {twice[0]!r}; name each once")
-        else:
-            table = read_table(path)
-            rows, columns = table.to_pylist(), table.column_names
+        rows, columns = _read_own_rows(path)
         missing = [one for one in REQUIRED if one not in columns]
         if missing:
             raise ImportFileError(
@@ -307,6 +294,24 @@ def describe_grid(ndrange: NDRange) -> dict[str, float]:
 def make_slug(text: str) -> str:
     """Make a name of small letters, digits and dashes."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def _read_own_rows(path: Path) -> tuple[list[Row], list[str]]:
+    """Read all rows of a table of one's own, and the names of its columns."""
+    if path.suffix != CSV_ENDING:
+        table = read_table(path)
+        return table.to_pylist(), table.column_names
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:  # Excel marks UTF-8
+            reader = csv.DictReader(file)
+            rows = list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        msg = f"{path}: cannot be read as CSV ({error}); save it as CSV in UTF-8"
+        raise ImportFileError(msg) from error
+    columns = [*(reader.fieldnames or ())]
+    if twice := [name for name, times in Counter(columns).items() if times > 1]:
+        raise ImportFileError(f"{path}: has several columns {twice[0]!r}; name each once")
+    return rows, columns
 
 
 def _read_machines(table: Path, columns: Sequence[str]) -> "pd.DataFrame":
