@@ -55,7 +55,6 @@ class DeviceOutcome:
             self.present += 1
 
     def absorb(self, other: "DeviceOutcome") -> None:
-        """Add what another part of the collection has come to on the same device."""
         self.kernels += other.kernels
         self.measured += other.measured
         self.present += other.present
@@ -107,12 +106,10 @@ class CollectionOrder:
     """One after the other: two at once would time each other."""
     settings: CollectionSettings
     retries_failures: bool = False
-    """Whether launches that failed before are tried again."""
     sizes_of: str | None = None
     """A device of the store: kernels are collected at the sizes of its rows, so that both have the
     same launches. None: at sizes chosen for each device."""
     budget_s: float | None = None
-    """No further row is begun after so many seconds."""
     begun_s: float = field(default_factory=time.time)
 
     @property

@@ -44,7 +44,6 @@ def find_difference(
 
 
 def complain_about_difference(found: Array, wanted: Array, tolerance: float) -> str | None:
-    """Say how two arrays differ, or None."""
     if found.dtype != wanted.dtype or found.size != wanted.size:
         return (
             f"the reference gives {wanted.size} values of {wanted.dtype}, the buffer holds "

@@ -39,7 +39,6 @@ def find_observations(store: Store, wanted: Selection, *, most: int) -> list[dic
 
 
 def describe_selection(wanted: Selection) -> dict[str, Any]:
-    """Write down what a selection asks for, in plain values."""
     asked = {one.name: getattr(wanted, one.name) for one in fields(wanted)
              if getattr(wanted, one.name) != one.default}  # fmt: skip
     plain: dict[str, Any] = CONVERTER.unstructure(asked)

@@ -30,7 +30,6 @@ class CollectionSettings:
     window_sets: int = 2
     """Choices of places that each of them is sampled at."""
     most_noise: float = 0.05
-    """Noise of whole runs above which as many again are made."""
     worst_noise: float = 0.1
     """Noise of all whole runs above which a row counts as contaminated and is measured again."""
     most_others: float = 0.15

@@ -24,8 +24,6 @@ MOST_SCORES = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Calibration:
-    """Scores and difficulty; made by `calibrate`."""
-
     centre: Numbers
     slopes: Numbers
     """Shape (signs,). Of the logarithms that the difficulty depends on."""

@@ -84,8 +84,6 @@ def _middle(values: FloatArray) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearFit:
-    """The line through the samples."""
-
     seconds: float
     standard_error_s: float
     degrees_of_freedom: int
@@ -161,8 +159,6 @@ def fit_linear(run: SampleRun) -> LinearFit:
 
 
 def _fit_few(launches: LaunchArrays, run: SampleRun) -> tuple[float, float, float, float, int]:
-    """Fit intercept and rate, each with its error, and degrees of freedom to a handful of launches
-    of any sizes, the pilot's among them."""
     shortest_s = float(launches.times.min())
     # Launches worth timing are made to last about five times what they pay once.
     expected = min(run.launch_overhead_s, 0.2 * shortest_s)
@@ -232,7 +228,6 @@ def fit_moments(runs: Sequence[SampleRun]) -> LinearFit:
 def _fit_rate(
     net: FloatArray, launches: LaunchArrays, *, is_even: bool
 ) -> tuple[float, float, int]:
-    """Return the rate, its error and degrees of freedom."""
     if not is_even:
         # Average over windows: each stands for a stratum of the same size.
         places = np.unique(launches.windows, return_inverse=True)[1]

@@ -35,7 +35,6 @@ class StoredModel:
     versions: Mapping[str, str] = field(default_factory=list_versions)
 
     def describe(self) -> dict[str, Any]:
-        """List in plain values what it takes, what it has learned, and how good it is."""
         return {
             "schema": self.model.schema.id,
             "features": list(self.model.schema.names),
@@ -52,7 +51,6 @@ _DOCUMENT: Final = Document(
 
 
 def write_model(stored: StoredModel) -> bytes:
-    """Turn a model into bytes; `read_model` is the inverse."""
     model = stored.model
     if make_model(model.name) != model.model:
         msg = f"model {model.name}: differs from the catalogue's of that name; it cannot be stored"
@@ -89,7 +87,6 @@ class ModelRegistry(VersionedFiles):
     """Versions of learned models under a folder or URL."""
 
     def publish(self, stored: StoredModel) -> str:
-        """Add a version, which becomes the latest; return its number and the file's digest."""
         return self.publish_bytes(stored.name, write_model(stored))
 
     def load(

@@ -134,8 +134,6 @@ LEARNERS: Final[Mapping[str, tuple[Setting, ...]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedRegression:
-    """A correction that was learned; made by `fit_regression`."""
-
     learner: str
     names: tuple[str, ...]
     """Columns it takes. Those that no row of the training had are not among them: that a device was
@@ -435,14 +433,12 @@ def _fit_scale(names: Sequence[str], values: Numbers) -> tuple[Numbers, Numbers,
 
 
 def _square_distances(rows: Numbers, points: Numbers) -> Numbers:
-    """Return squared distances in one product of matrices."""
     lengths = np.einsum("ij,ij->i", rows, rows)[:, None] + np.einsum("ij,ij->i", points, points)
     found: Numbers = np.maximum(lengths - 2.0 * (rows @ points.T), 0.0)
     return found
 
 
 def _choose(count: int, most: int, wanted: int) -> Groups:
-    """Choose all places, or a random part of very many."""
     if count <= most:
         return np.arange(count)
     return np.sort(np.random.default_rng(0).choice(count, wanted, replace=False))

@@ -123,7 +123,6 @@ class TimeModel:
 
     @property
     def advice(self) -> str:
-        """Say what gives rows a time that the model can start from."""
         return _ADVICE.get(self.reference, "sample them by `kernelcast collect`")
 
     def refer(self, table: TrainingTable) -> Numbers:
@@ -139,8 +138,6 @@ class TimeModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedModel:
-    """A model that has learned; made by `TimeModel.fit`."""
-
     model: TimeModel
     schema: FeatureSchema
     correction: FittedRegression | None
@@ -184,7 +181,6 @@ class FittedModel:
         return self.correction.predict(columns)
 
     def describe(self) -> dict[str, object]:
-        """Say in plain values what was learned: settings, gate, sizes."""
         found: dict[str, object] = {"name": self.name, "reference": self.model.reference}
         if self.correction is not None:
             found |= {

@@ -115,7 +115,6 @@ class VersionedFiles:
         return tuple(self.find_versions(name) for name in sorted(names))
 
     def find_model(self, name: str) -> ModelVersions:
-        """Find the versions of a model that was published."""
         found = self.find_versions(name)
         if found.versions:
             return found
@@ -225,7 +224,6 @@ class Document(Generic[R]):
     digits: int | None = None
     """Significant digits that numbers are rounded to; None keeps all."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of `json.dumps`."""
 
     def write(self, record: R) -> str:
         plain = CONVERTER.unstructure(record)

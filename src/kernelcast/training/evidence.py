@@ -105,7 +105,6 @@ class CalibratedEvidence:
     devices: tuple[str, ...]
 
     def publish(self, registry: VersionedFiles) -> str:
-        """Add it to a registry, where it becomes the latest; return its version."""
         return publish_evidence(registry, self.name, self.model)
 
 

@@ -42,7 +42,6 @@ def name_model(model: str, device: str | None = None) -> str:
 
 
 def name_runtime(device_id: str) -> str:
-    """Return the runtime of a device, which is the first word of its id."""
     return device_id.split("-", 1)[0]
 
 

@@ -44,7 +44,6 @@ class Run:
 
 
 def find_folder() -> Path:
-    """Return the folder of runs; it need not be there yet."""
     chosen = os.environ.get(VARIABLE)
     return Path(chosen) if chosen else data_folder() / "runs"
 
@@ -111,7 +110,6 @@ def _describe(place: Path, **values: object) -> None:
 
 
 def list_runs() -> list[Run]:
-    """Read all runs, the latest first."""
     kinds = {number: kind for kind, number in _EXPERIMENTS.items()}
     found = []
     for place in (path.parent for path in find_folder().glob("[12]/*/meta.yaml")):
@@ -149,7 +147,6 @@ def find_run(beginning: str) -> Run:
 
 
 def is_run(text: str) -> bool:
-    """Tell whether a text looks like the beginning of a run's id."""
     return len(text) >= _SHORTEST_ID and not set(text) - set("0123456789abcdef")
 
 

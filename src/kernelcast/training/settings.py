@@ -27,7 +27,6 @@ class Split(StrEnum):
 
 
 def pluralise(what: str) -> str:
-    """Name several of what a split holds out."""
     return {"launch": "launches", "family": "families"}.get(what, f"{what}s")
 
 

@@ -30,7 +30,6 @@ from kernelcast.training_data.store import Selection
 from kernelcast.training_data.store.schema import SOUND
 
 FindMachine = Callable[[str], MachineDescription | None]
-"""Finds a device's description by its id."""
 
 _UNITS = "sampled.issued_instructions_per_s_per_compute_unit"
 _RATE = "sampled.issued_instructions_per_s"

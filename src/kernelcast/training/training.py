@@ -192,7 +192,6 @@ def train(
 
 
 def count_models(table: TrainingTable, name: str) -> int:
-    """Return how many models `train` would make of a table at most: one per device, or one."""
     return 1 if make_model(name).is_pooled else len(list_names(table.devices))
 
 
@@ -220,7 +219,6 @@ def require_rows(table: TrainingTable) -> None:
 def describe_shortage(
     table: TrainingTable, groups: int, what: str, rows: RowFilter = ALL_ROWS
 ) -> str:
-    """Say what the rows of a device, or of all, are short of, and what to do."""
     devices = list_names(table.devices)
     measured = choose_rows(table, ALL_ROWS)
     counting = choose_rows(table, rows)

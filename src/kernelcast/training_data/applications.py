@@ -37,8 +37,6 @@ class Suite(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeRange:
-    """The parameter that makes a kernel's launch larger, and how far it goes."""
-
     parameter: str
     least: int
     most: int

@@ -150,7 +150,6 @@ def _write_row(row: dict[str, Any], schemas: Mapping[str, FeatureSchema]) -> dic
 
 
 def read_parquet(path: Path) -> Iterator[Observation]:
-    """Read the observations of a file one by one."""
     where = str(path)
     refuse_database(path, ObservationFileError)
     try:
@@ -205,7 +204,6 @@ def is_observation_file(path: Path) -> bool:
 def _read_metadata(
     metadata: Mapping[bytes, bytes] | None, where: str
 ) -> tuple[int, dict[str, FeatureSchema]]:
-    """Read the version of the format and the schemas of features out of a file's metadata."""
     raw = (metadata or {}).get(METADATA_KEY)
     if raw is None:
         raise ObservationFileError(

@@ -102,8 +102,6 @@ _A_DAY_US = 86_400_000_000
 
 
 class FindingKind(StrEnum):
-    """What is wrong with a row, or with the whole database."""
-
     DAMAGED = "damaged"
     """The database itself is: its tables and indexes contradict each other."""
     UNREADABLE = "unreadable"
@@ -128,8 +126,6 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something wrong with a row, or with the database."""
-
     kind: FindingKind
     message: str
     key: str = ""

@@ -245,7 +245,6 @@ def fit_variances(
 def _fit_shared(
     model: EvidenceModel, rows: Sequence[EvidenceRow], groups: npt.NDArray[np.intp]
 ) -> SharedErrors:
-    """Correlate errors of moments: within a moment, a launch and a kernel."""
 
     def judge(one: SampledMoment, row: EvidenceRow) -> float:
         return min(max(model.judge_samples(one, row.size.log_seconds), -_CLIP), _CLIP)

@@ -22,8 +22,6 @@ from kernelcast.records.training_table import Numbers
 
 
 class Kind(StrEnum):
-    """Where a piece of evidence comes from."""
-
     SAMPLES = "samples"
     OBSERVED = "observed"
     OTHER_SIZES = "other_sizes"
@@ -34,8 +32,6 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A time of a launch, as one source tells it."""
-
     kind: Kind
     log_seconds: float
     variance: float

@@ -96,8 +96,6 @@ def read_moment(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleVariance:
-    """Bias and variance of samples; made by `fit_samples`."""
-
     bias: float
     """Median of ln sampled over ln measured time."""
     level: float
@@ -114,7 +112,6 @@ class SampleVariance:
 
 
 def fit_samples(residuals: Numbers, signs: Numbers, groups: npt.NDArray[np.intp]) -> SampleVariance:
-    """Learn bias and variance of samples from launches whose time was measured."""
     kernels = len(np.unique(groups))
     bias = float(np.median(residuals)) * kernels / (kernels + _KERNELS_OF_DOUBT)
     shares = 1.0 / np.bincount(groups)[groups]
@@ -248,7 +245,6 @@ class EvidenceModel:
         moments: int = 1,
         repeats: int = 1,
     ) -> Piece:
-        """Make a piece of whole runs of this very launch."""
         settings = self.sizes
         of_next = settings.usual_noise if moments == 1 else noise
         variance = noise_variance(settings, noise) / moments + noise_variance(settings, of_next)
@@ -265,12 +261,10 @@ class EvidenceModel:
         )
 
     def _age(self, age_s: float) -> float:
-        """Return the variance that the time since a measurement brings."""
         aged = -math.expm1(-abs(age_s) / self.sizes.time_reach_s)
         return 2.0 * self.sizes.time_sd**2 * aged
 
     def know_estimate(self, size: KnownSize, fused: FusedEstimate) -> KnownSize:
-        """Return a size with its estimate in the place of its measured time."""
         noise = math.sqrt(fused.variance) / max(self.sizes.noise_share, 1e-3)
         return replace(size, log_seconds=fused.log_seconds, noise=noise)
 
@@ -412,7 +406,6 @@ _NO_ERROR, _SLOPE = math.log(0.005), 0.2
 ASSUMED_ERRORS = PlainVariance(
     bias=0.0, variance=(math.log(ASSUMED_FACTOR) / find_normal_quantile(USUAL_COVERAGE)) ** 2
 )
-"""Of the analytic model's time."""
 BUILT_IN = EvidenceModel(
     forms={
         "": SampleVariance(
@@ -438,7 +431,6 @@ model_to_json, model_from_json = _DOCUMENT.write, _DOCUMENT.read
 
 
 def publish_evidence(files: VersionedFiles, name: str, model: EvidenceModel) -> str:
-    """Add a version, which becomes the latest; return it."""
     return files.publish_bytes(name, model_to_json(model).encode())
 
 

@@ -83,8 +83,6 @@ class KnownSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SizeTable:
-    """Sizes of a kernel, ready to be asked; made by `tabulate_sizes`."""
-
     settings: SizeSettings
     known: tuple[KnownSize, ...]
     caches: Mapping[str, float]

@@ -102,11 +102,9 @@ class ComparedClass:
 
     low: float
     high: float | None
-    """Linear model's mean error of the groups; no upper end where it is None."""
     groups: int
     first_error: float | None
     second_error: float | None
-    """Means over the groups' mean errors; None without groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +122,6 @@ class DeviceComparison:
     """Ends of its interval; None with fewer than two kernels."""
     noise: float | None
     classes: tuple[ComparedClass, ...]
-    """0-5 %, 5-10 % and beyond."""
     kernels: tuple[ComparedKernel, ...]
     """Where the second model is most ahead first, where the first is last."""
 
@@ -498,7 +495,6 @@ def _grow_rules(
 def _list_leaves(
     tree: "DecisionTreeClassifier", signs: pd.DataFrame, rows: pd.DataFrame, pair: tuple[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """Describe each leaf by the conditions that lead there."""
     nodes = tree.tree_
     leaf_of = tree.apply(signs.to_numpy())
 

@@ -35,7 +35,6 @@ class ErrorSummary:
 
 
 def summarise_errors(errors: npt.NDArray[np.float64]) -> ErrorSummary | None:
-    """Summarise errors; None where there are none."""
     if not errors.size:
         return None
     return ErrorSummary(
@@ -75,7 +74,6 @@ class DeviceScore:
     errors: ErrorSummary | None
     unanswered: int
     classes: tuple[ClassScore, ...]
-    """0-5 %, 5-10 % and beyond."""
     groups: tuple[GroupScore, ...]
     """Every group, worst first."""
     noise: float | None
@@ -126,7 +124,6 @@ class ValidatedRows:
     models: tuple[ModelRows, ...]
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return a row per model and launch."""
         import pandas as pd
 
         launches = pd.DataFrame({
@@ -163,12 +160,10 @@ class ValidationReport:
 
     @property
     def devices(self) -> list[str]:
-        """Ids of the devices that models were scored on, sorted."""
         return sorted({one.device for one in self.scores})
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Names of the models, in the order they were asked for."""
         return tuple(one.model for one in self.rows.models)
 
     def score(self, model: str, device: str) -> DeviceScore:
@@ -337,7 +332,6 @@ CLASSES = ((0.0, 0.05), (0.05, 0.1), (0.1, None))
 def score_rows(
     table: TrainingTable, rows: ValidatedRows
 ) -> tuple[tuple[DeviceScore, ...], tuple[RankingScore, ...]]:
-    """Score every model on every device, and in telling which device is fastest."""
     linear = np.abs(table.linear_s - table.seconds) / table.seconds
     columns = {"linear_error": linear, "noise": table.noise, "problem": table.problems}
     count = len(rows.models)

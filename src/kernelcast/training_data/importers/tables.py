@@ -283,7 +283,6 @@ def make_grid(groups: Sequence[int], local: Sequence[int]) -> NDRange:
 
 
 def describe_grid(ndrange: NDRange) -> dict[str, float]:
-    """Compute the features that every index space has."""
     sizes = (
         ndrange.work_item_count, ndrange.work_group_count, ndrange.work_group_size,
         ndrange.dimensions,
@@ -292,12 +291,10 @@ def describe_grid(ndrange: NDRange) -> dict[str, float]:
 
 
 def make_slug(text: str) -> str:
-    """Make a name of small letters, digits and dashes."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def _read_own_rows(path: Path) -> tuple[list[Row], list[str]]:
-    """Read all rows of a table of one's own, and the names of its columns."""
     if path.suffix != CSV_ENDING:
         table = read_table(path)
         return table.to_pylist(), table.column_names

@@ -40,7 +40,6 @@ from kernelcast.records.observation import (
 from kernelcast.records.samples import TimedLaunch
 
 FEATURE_TYPE: Final = np.dtype("<f8")
-"""Type of stored features, on every machine."""
 LAUNCH_FIELDS: Final = ("window", "start", "shape", "duration_s", "clock_s", "weight")
 """What a sampled launch is written as, in this order; the weight may be missing where it is 1."""
 Row = Mapping[str, Any]
@@ -156,7 +155,6 @@ class Column:
     """Type of the value, without None."""
     is_nullable: bool
     take: Callable[[Any], Any]
-    """Takes the value out of a record."""
     label: str = ""
     """Its name in plain tables of people's own; empty where they have no such column."""
     is_derived: bool = False
@@ -199,7 +197,6 @@ class Column:
 
 @lru_cache(maxsize=4096)  # programs repeat their launches, and a batch its machine's state
 def dump_once(value: NDRange | MachineState) -> str:
-    """Write what columns of index spaces and machine states hold."""
     return dump(_CONVERTER.unstructure(value))
 
 

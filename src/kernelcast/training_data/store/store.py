@@ -68,7 +68,6 @@ class AddedRows:
 def _add_rows(
     connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]], *, replace: bool
 ) -> AddedRows:
-    """Add rows whose keys are not there; replace the others if asked for."""
     by_key = {row["key"]: row for row in rows}  # of equal keys the last one counts
     # Give the seconds of those keys that are there; failures have none.
     columns = (table.c.key, table.c.get("seconds", sa.null()))
@@ -105,7 +104,6 @@ class Store(Database):
         return self.url.render_as_string(hide_password=False)
 
     def add(self, observation: Observation, *, replace: bool = False) -> bool:
-        """Add one observation; see `add_many`."""
         return self.add_many([observation], replace=replace).added == 1
 
     def add_many(
