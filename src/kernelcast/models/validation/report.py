@@ -336,37 +336,55 @@ def score_rows(
     columns = {"linear_error": linear, "noise": table.noise, "problem": table.problems}
     count = len(rows.models)
     frame = rows.to_frame().assign(**{name: np.tile(one, count) for name, one in columns.items()})
-    devices = sorted(set(rows.devices))
-    own = {one.model: frame[frame["model"] == one.model] for one in rows.models}
-    scores = tuple(
-        _score_device(name, device, some[some["device"] == device])
-        for name, some in own.items()
-        for device in devices
-    )
-    rankings = (_score_ranking(name, some) for name, some in own.items())
-    return scores, tuple(one for one in rankings if one is not None)
-
-
-def _score_device(model: str, device: str, rows: "pd.DataFrame") -> DeviceScore:
-    known = rows[rows["error"].notna()]
-    groups = known.groupby("group").agg(
-        rows=("error", "size"), error=("error", "mean"), linear_error=("linear_error", "mean")
-    )
-    inside = known["measured_s"].between(known["low_s"], known["high_s"])
-    width = (known["high_s"] / known["low_s"]) ** 0.5 - 1
-    worst_first = groups.sort_values("error", ascending=False, kind="stable").reset_index()
-    return DeviceScore(
-        model=model,
-        device=device,
-        errors=summarise_errors(known["error"].to_numpy()),
-        unanswered=len(rows) - len(known),
-        classes=average_classes(groups, ClassScore, linear_error="linear_error", error="error"),
-        groups=make_records(GroupScore, worst_first),
-        noise=mean_of(rows["noise"]),
-        coverage=mean_of(inside),
-        half_width=None if known.empty else float(width.median()),
-        in_domain=mean_of(known["in_domain"]),
-    )  # fmt: skip
+    scores: list[DeviceScore] = []
+    rankings: list[RankingScore] = []
+    for model in (one.model for one in rows.models):
+        of_model = frame[frame["model"] == model]
+        for device in sorted(set(rows.devices)):
+            own = of_model[of_model["device"] == device]
+            known = own[own["error"].notna()]
+            groups = known.groupby("group").agg(
+                rows=("error", "size"), error=("error", "mean"),
+                linear_error=("linear_error", "mean"),
+            )  # fmt: skip
+            inside = known["measured_s"].between(known["low_s"], known["high_s"])
+            width = (known["high_s"] / known["low_s"]) ** 0.5 - 1
+            worst_first = groups.sort_values("error", ascending=False, kind="stable")
+            scores.append(DeviceScore(
+                model=model,
+                device=device,
+                errors=summarise_errors(known["error"].to_numpy()),
+                unanswered=len(own) - len(known),
+                classes=average_classes(
+                    groups, ClassScore, linear_error="linear_error", error="error"
+                ),
+                groups=make_records(GroupScore, worst_first.reset_index()),
+                noise=mean_of(own["noise"]),
+                coverage=mean_of(inside),
+                half_width=None if known.empty else float(width.median()),
+                in_domain=mean_of(known["in_domain"]),
+            ))  # fmt: skip
+        # Score which device the model would choose, where launches ran on several.
+        known = of_model[(of_model["problem"] != "") & of_model["error"].notna()]
+        known = known[known.groupby("problem")["device"].transform("nunique") > 1]
+        if known.empty:
+            continue
+        launches = known.groupby("problem")
+        chosen = known.loc[launches["predicted_s"].idxmin()].set_index("problem")["measured_s"]
+        best = launches["measured_s"].min()
+        second = known.sort_values("measured_s").groupby("problem")["measured_s"].nth(1)
+        second = second.set_axis(known.loc[second.index, "problem"]).reindex(best.index)
+        is_differing = (second > 1.1 * best).to_numpy()
+        regret: pd.Series[float] = chosen / best
+        rankings.append(RankingScore(
+            model=model,
+            problems=len(regret),
+            differing=int(is_differing.sum()),
+            top_1=mean_of(regret[is_differing] == 1.0),
+            mean_regret=float(regret.mean()),
+            worst_regret=float(regret.max()),
+        ))  # fmt: skip
+    return tuple(scores), tuple(rankings)
 
 
 def average_classes(
@@ -396,31 +414,3 @@ def mean_of(values: "pd.Series[float] | pd.Series[bool]") -> float | None:
     """Return the mean of what is known, None where nothing is."""
     known = values.dropna()
     return None if known.empty else float(known.mean())
-
-
-def _score_ranking(model: str, rows: "pd.DataFrame") -> RankingScore | None:
-    """Score which device a model would choose; None where no launch ran on several devices."""
-    import pandas as pd
-
-    known = rows[(rows["problem"] != "") & rows["error"].notna()]
-    known = known[known.groupby("problem")["device"].transform("nunique") > 1]
-    if known.empty:
-        return None
-    launches = known.groupby("problem")
-    chosen = known.loc[launches["predicted_s"].idxmin()].set_index("problem")["measured_s"]
-    second = known.sort_values("measured_s").groupby("problem")["measured_s"].nth(1)
-    by_problem = pd.DataFrame({
-        "chosen": chosen,
-        "best": launches["measured_s"].min(),
-        "second": second.set_axis(known.loc[second.index, "problem"]),
-    })  # fmt: skip
-    regret = by_problem["chosen"] / by_problem["best"]
-    differing = by_problem[by_problem["second"] > 1.1 * by_problem["best"]]
-    return RankingScore(
-        model=model,
-        problems=len(by_problem),
-        differing=len(differing),
-        top_1=mean_of(differing["chosen"] == differing["best"]),
-        mean_regret=float(regret.mean()),
-        worst_regret=float(regret.max()),
-    )
