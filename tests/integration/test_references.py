@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kernelcast.collection.corpus_checks import CheckStatus, check_in_session, find_difference
+from kernelcast.collection.corpus_problems import CheckStatus, check_in_session, find_difference
 from kernelcast.launches.problem_file import read_template
 from kernelcast.sampling.problems import run_whole
 from kernelcast.sampling.session import DeviceSession

@@ -8,13 +8,13 @@ import click
 from kernelcast.cli import options as option
 from kernelcast.cli.collecting import Collected
 from kernelcast.cli.terminal import ExitStatus, present, progress, show
-from kernelcast.collection.corpus_checks import (
+from kernelcast.collection.corpus_problems import (
     DEFAULT_CHECK_TIMEOUT_S,
     CheckOutcome,
     CheckStatus,
     check_on_devices,
+    write_runnable_copy,
 )
-from kernelcast.collection.corpus_problems import write_runnable_copy
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.problem_file import read_parameters
 from kernelcast.records.errors import InputError, KernelcastError

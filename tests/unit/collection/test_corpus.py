@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelcast.collection.corpus_checks import (
+from kernelcast.collection.corpus_problems import (
     CheckOutcome,
     CheckStatus,
     check_on_devices,
-    complain_about_difference,
     find_difference,
+    prepare_launch,
 )
-from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.ndrange import NDRange
@@ -101,8 +100,9 @@ def test_comparison(
     found: list[float], wanted: list[float], tolerance: float, is_fine: bool
 ) -> None:
     """Takes floating point within its tolerance, integers exactly, types and sizes as they are."""
-    complaint = complain_about_difference(np.array(found), np.array(wanted), tolerance)
-    assert (complaint is None) == is_fine
+    reference = Reference(expected=lambda *_: {0: np.array(wanted)}, small={}, tolerance=tolerance)
+    run = (np.zeros(1),), (np.array(found),)
+    assert (find_difference(run, reference, {}) is None) == is_fine
 
 
 def test_crash_costs_only_the_kernel_that_crashed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_crash_costs_only_the_kernel_that_crashed(monkeypatch: pytest.MonkeyPatc
                 raise KernelRunError("the process died")
             yield CheckOutcome(kernel=one.name, device_id=task[1], status=CheckStatus.PASSED)
 
-    monkeypatch.setattr("kernelcast.collection.corpus_checks.stream_isolated", stream)
+    monkeypatch.setattr("kernelcast.collection.corpus_problems.stream_isolated", stream)
     outcomes = {one.kernel: one for one in check_on_devices(kernels, [make_description()])}
     assert [*outcomes] == [one.name for one in kernels]
     failed = outcomes.pop("mat_vec_mul/coal1")
