@@ -18,7 +18,7 @@ from kernelcast.launches.problem_file import read_parameters, read_problem
 from kernelcast.models.linear import fit_linear
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureGroup, FeatureSchema, make_vector
-from kernelcast.records.machine import DevicePeaks, MachineDescription, read_peaks
+from kernelcast.records.machine import MachineDescription, read_peaks
 from kernelcast.records.observation import Observation
 from kernelcast.records.plain import pick
 from kernelcast.records.problem import LaunchIdentity, digest_text
@@ -178,13 +178,12 @@ def tabulate(
         if count > len(rows):
             left_out["no samples as an estimate takes them"] += count - len(rows)
     schema = _choose_schema([one for one, _ in rows], left_out)
-    features = [_list_features(one, run) for one, run in rows]
-    described = pd.DataFrame([
-        _describe(one, run, read_peaks(find_machine(one.launch.device.id)), values)
-        for (one, run), values in zip(rows, features, strict=True)
-    ])  # fmt: skip
-    columns = {str(name): column.to_numpy() for name, column in described.items()}
-    return make_table(schema, pd.DataFrame(features, columns=[*schema.names]), columns)
+    described = [_describe(one, run, find_machine(one.launch.device.id)) for one, run in rows]
+    features = pd.DataFrame([values for values, _ in described], columns=[*schema.names])
+    others = pd.DataFrame([columns for _, columns in described])
+    return make_table(
+        schema, features, {str(name): column.to_numpy() for name, column in others.items()}
+    )
 
 
 def _keep_newest(
@@ -288,33 +287,24 @@ def _choose_schema(rows: Sequence[Observation], left_out: Mapping[str, int]) -> 
     return max(found, key=lambda one: (len(one.names), found[one], one.id))
 
 
-def _list_features(one: Observation, run: SampleRun | None) -> dict[str, float]:
-    """Return the features of a row, those of its samples made of the samples that were chosen."""
-    stored = _list_stored(one)
-    if run is None:
-        return stored
-    source = SampledSource(
-        run=run,
-        linear_s=fit_linear(run).seconds,
-        compute_units=round(_divide(stored.get(_RATE), stored.get(_UNITS)) or 1),
-        issued_per_work_item=stored.get(_ISSUED),
-    )
-    others = {
-        name: value
-        for name, value in stored.items()
-        if not name.startswith("sampled.") or name in _OF_SOURCE
-    }
-    return {**others, **combine(source).as_dict()}
-
-
 def _describe(
-    one: Observation, run: SampleRun | None, peaks: DevicePeaks, values: dict[str, float]
-) -> dict[str, str | float | None]:
-    """Return the columns of a table but for features; None for what is not known."""
-    kernel = one.launch.kernel
+    one: Observation, run: SampleRun | None, machine: MachineDescription | None
+) -> tuple[dict[str, float], dict[str, str | float | None]]:
+    """Return the features of a row, those of samples made of the samples that were chosen, and the
+    other columns of a table; None for what is not known."""
+    kernel, values, fit = one.launch.kernel, _list_stored(one), None
+    if run is not None:
+        fit = fit_linear(run)
+        source = SampledSource(
+            run=run,
+            linear_s=fit.seconds,
+            compute_units=round(_divide(values.get(_RATE), values.get(_UNITS)) or 1),
+            issued_per_work_item=values.get(_ISSUED),
+        )
+        kept = [x for x in values if not x.startswith("sampled.") or x in _OF_SOURCE]
+        values = {**{name: values[name] for name in kept}, **combine(source).as_dict()}
     units = _divide(values.get(_RATE), values.get(_UNITS))
-    fit = None if run is None else fit_linear(run)
-    return {
+    return values, {
         **pick(
             one, "seconds", keys="key", kernels="launch.kernel.label", suites="launch.kernel.suite",
             devices="launch.device.id", noise="runs.noise", work_groups="launch.work_group_count",
@@ -325,7 +315,7 @@ def _describe(
         **pick(fit, "two_point_s", linear_s="seconds"),
         "linear_error": None if fit is None else fit.standard_error_s / fit.seconds,
         **pick(run, "sampling_s"),
-        **asdict(peaks),
+        **asdict(read_peaks(machine)),
         **({} if units is None else {"compute_units": float(round(units))}),
     }  # fmt: skip
 
