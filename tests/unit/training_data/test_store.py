@@ -1,6 +1,7 @@
 import pickle
 import sqlite3
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from kernelcast.records.errors import InputError
 from kernelcast.records.observation import Observation, ObservationFlag, Origin, summarise_runs
 from kernelcast.training_data.store import AddedRows, Selection, Store, StoreError, open_store
+from kernelcast.training_data.store import store as opening
 from kernelcast.training_data.store.connecting import locate
 from support.observations import make_failure, make_observation, observations
 
@@ -209,3 +211,59 @@ def test_a_file_of_another_program_is_refused_untouched(
     with pytest.raises(StoreError, match=told):
         open_store(path)
     assert path.read_bytes() == before
+
+
+STORES = Path(__file__).resolve().parents[2] / "data" / "stores"
+
+
+def dump(path: Path) -> list[str]:
+    """Give everything a database holds."""
+    with closing(sqlite3.connect(path)) as connection:
+        return list(connection.iterdump())
+
+
+def list_parts(path: Path) -> dict[str, str]:
+    """Give the statements that made tables, indexes and triggers, by name, columns in any order."""
+    with closing(sqlite3.connect(path)) as connection:
+        found = connection.execute("select name, sql from sqlite_master where sql is not null")
+        return {
+            name: " ".join(sorted(sql.replace(",", " ").split())).lower() for name, sql in found
+        }
+
+
+@pytest.fixture
+def new(tmp_path: Path) -> Path:
+    """Make a store of this version."""
+    path = tmp_path / "new.sqlite"
+    open_store(path).close()
+    return path
+
+
+@pytest.fixture(params=["0001", "0003"])
+def old(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """Make a store as an earlier release left it."""
+    path = tmp_path / "old.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((STORES / f"version-{request.param}.sql").read_text("utf-8"))
+    return path
+
+
+def test_an_older_store_becomes_what_a_new_one_is(old: Path, new: Path) -> None:
+    """The same columns and indexes, no trigger; rows stay."""
+    with open_store(old) as store:
+        rows = [*store.find()]
+        store.add(make_observation(77))
+    ours, theirs = list_parts(old), list_parts(new)
+    assert ours.keys() == theirs.keys()
+    indexes = {name for name in theirs if name.startswith(("ix_", "observations_"))}
+    assert {name: ours[name] for name in indexes} == {name: theirs[name] for name in indexes}
+    assert open_store(old).count() == len(rows) + 1
+
+
+def test_a_migration_that_fails_changes_nothing(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes back what it did before it failed."""
+    before = dump(old)
+    monkeypatch.setattr(opening, "_INDEXES", "create nonsense")
+    with pytest.raises(StoreError):
+        open_store(old)
+    assert dump(old) == before
