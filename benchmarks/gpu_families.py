@@ -23,10 +23,10 @@ from harness import RESULTS, percent, read_json, write_json, write_text
 from scipy.optimize import minimize
 from scipy.stats import kendalltau
 
+from kernelcast.analytic.gpu.estimate import LimiterModel
 from kernelcast.analytic.gpu.hit_rates import HitRate, HitRates, find_hit_rates
-from kernelcast.analytic.gpu.limiters.assess import LimiterModel
-from kernelcast.analytic.gpu.limiters.rates import FITTED, LimiterConstants, read_rates
 from kernelcast.analytic.gpu.machine import read_machine
+from kernelcast.analytic.gpu.rates import FITTED, LimiterConstants, read_rates
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 
 FOLDER = RESULTS / "gpu_families"

@@ -1,7 +1,9 @@
 """Machine descriptions of CPUs and scratchpad processors for tests."""
 
 from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine, StreamRates
-from kernelcast.analytic.scratchpad.kernel import ScratchpadMachine
+from kernelcast.analytic.scratchpad import (
+    ScratchpadMachine,
+)
 
 IVY_BRIDGE = CpuMachine(
     id="ivy-bridge-ep",

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelcast.analytic.cpu.opencl.core import GATHER_ADDS, Execution, time_core
+from kernelcast.analytic.cpu.opencl.core import GATHER_ADDS, time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice
 from kernelcast.expressions import Symbol, SymbolKind, Value
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
@@ -289,7 +289,7 @@ def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> 
             if not (is_stepped and operation.number is NumberClass.INTEGER):
                 executed[operation] += count * times
     counts = OperationCounts(operations=dict(executed), memory={})
-    ports, _ = time_core(counts, device, Execution(width=width), ())
+    ports, _ = time_core(counts, device, width, ())
     loaded_s = device.levels[0].load_s_per_byte * device.cores / width
     l1_s = 0.0
     for access, lane_bytes, _ in strided:

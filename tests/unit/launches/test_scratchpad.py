@@ -4,8 +4,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kernelcast.analytic.scratchpad.kernel import Direction, ScratchpadKernel, ScratchpadMachine
-from kernelcast.analytic.scratchpad.model import model_kernel
+from kernelcast.analytic.scratchpad import (
+    Direction,
+    ScratchpadKernel,
+    ScratchpadMachine,
+    model_kernel,
+)
 from kernelcast.launches.modelling.scratchpad import (
     derive_scratchpad_kernel,
     find_scratchpad,

@@ -11,9 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.analytic.addresses import ABSENT, Groups, Place, list_distinct
-from kernelcast.analytic.cpu.opencl.core import add_up, find_execution, time_core
+from kernelcast.analytic.cpu.opencl.core import (
+    AccessPattern,
+    add_up,
+    find_execution,
+    find_patterns,
+    time_core,
+)
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
-from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, find_patterns
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch
 from kernelcast.expressions.symbols import IntArray
@@ -139,10 +144,10 @@ def estimate_cpu(launch: ModelledLaunch, machine: MachineDescription) -> Analyti
     if device.never_jumps and launch.unjumped != NOTHING:
         launch = replace(launch, executed=launch.unjumped)
     counts, ndrange = launch.executed, launch.ndrange
-    execution = find_execution(launch, device)
+    width, efficiency = find_execution(launch, device)
     gathers = device.functions is not None and device.functions.gathers_narrowed
-    patterns = find_patterns(launch, execution.width, gathers_narrowed=gathers)
-    core, notes = time_core(counts, device, execution, patterns)
+    patterns = find_patterns(launch, width, gathers_narrowed=gathers)
+    core, notes = time_core(counts, device, width, patterns, efficiency)
     core_s = add_up(core)
     waiting = sum(_wait(launch, device, one) for one in patterns)
     traffic = count_traffic(launch, patterns, device)
@@ -190,7 +195,7 @@ def estimate_cpu(launch: ModelledLaunch, machine: MachineDescription) -> Analyti
         volumes=volumes,
         quantities={
             **quantities,
-            "vector_work_items_count": float(execution.width),
+            "vector_work_items_count": float(width),
             "core_s_per_work_item": core_s,
             "updates_per_work_item": float(launch.updates_per_work_item),
             "updates_per_s": all_items * launch.updates_per_work_item / seconds,

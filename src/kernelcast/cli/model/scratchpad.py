@@ -6,10 +6,11 @@ from typing import Final
 
 import click
 
-from kernelcast.analytic.scratchpad.kernel import ScratchpadKernel, ScratchpadMachine
-from kernelcast.analytic.scratchpad.model import (
+from kernelcast.analytic.scratchpad import (
     CpeSweep,
     DoubleBuffering,
+    ScratchpadKernel,
+    ScratchpadMachine,
     ScratchpadTerms,
     buffer_doubly,
     list_cpe_counts,

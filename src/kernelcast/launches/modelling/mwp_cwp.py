@@ -57,7 +57,7 @@ def read_units(launch: ModelledLaunch, machine: MachineDescription) -> Units:
         # requests, and go on into the next work-group. So all work-groups of a core count as
         # resident, unless barriers hold each together; then one does.
         device = read_device(machine)
-        count, width = device.cores, find_execution(launch, device).width
+        count, width = device.cores, find_execution(launch, device)[0]
         warps = ceil(group_size / width)
         barriers = launch.executed.count(OperationKind.BARRIER)
         resident = 1 if barriers else launch.ndrange.work_group_count

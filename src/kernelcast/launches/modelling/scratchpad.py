@@ -12,18 +12,16 @@ from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
 
-from kernelcast.analytic.scratchpad.kernel import (
+from kernelcast.analytic.scratchpad import (
     Copy,
+    CpeSweep,
     Direction,
     DmaRequest,
+    DoubleBuffering,
     GloadRequest,
+    GranularityStep,
     ScratchpadKernel,
     ScratchpadMachine,
-)
-from kernelcast.analytic.scratchpad.model import (
-    CpeSweep,
-    DoubleBuffering,
-    GranularityStep,
     ScratchpadTerms,
 )
 from kernelcast.expressions import EvaluationError

@@ -3,9 +3,14 @@ from dataclasses import replace
 import pytest
 
 from kernelcast.analytic.cpu.estimate import LevelTraffic, count_traffic
-from kernelcast.analytic.cpu.opencl.core import Execution, add_up, find_execution, time_core
+from kernelcast.analytic.cpu.opencl.core import (
+    LanePattern,
+    add_up,
+    find_execution,
+    find_patterns,
+    time_core,
+)
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
-from kernelcast.analytic.cpu.opencl.patterns import LanePattern, find_patterns
 from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_mod, less
 from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -16,8 +21,6 @@ from kernelcast.records.operations import NumberClass, Operation, OperationCount
 from kernelcast.records.software_counters import WarpCounters
 from support.opencl_cpu import TRIAD, make_launch, make_machine
 
-ONE_AFTER_THE_OTHER = Execution(width=1)
-BY_SIXTEEN = Execution(width=16)
 DEVICE = read_device(make_machine())
 ROW = make_launch(["a:float32:1048576"], loads=["a[x]"])
 NOTHING = OperationCounts(operations={}, memory={})
@@ -25,15 +28,15 @@ ADD = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32)
 
 
 def count(launch: ModelledLaunch, device: CpuDevice = DEVICE) -> dict[str, LevelTraffic]:
-    patterns = find_patterns(launch, find_execution(launch, device).width)
+    patterns = find_patterns(launch, find_execution(launch, device)[0])
     return {one.name: one for one in count_traffic(launch, patterns, device)}
 
 
 def test_runtimes_vectorise_whole_work_groups() -> None:
     """Runs work-items in lanes where dimension 0 is filled by them."""
-    assert find_execution(TRIAD, DEVICE).width == 16
+    assert find_execution(TRIAD, DEVICE)[0] == 16
     narrow = replace(TRIAD, ndrange=NDRange(global_size=(1024, 1024), local_size=(8, 8)))
-    assert find_execution(narrow, DEVICE).width == 1
+    assert find_execution(narrow, DEVICE)[0] == 1
 
 
 def test_loop_vectorisers_take_straight_code_only() -> None:
@@ -42,18 +45,19 @@ def test_loop_vectorisers_take_straight_code_only() -> None:
     branch, barrier = (Operation(kind=one) for one in (OperationKind.BRANCH, OperationKind.BARRIER))
     for operations, width in (({}, 16), ({barrier: 9.0}, 16), ({branch: 2.0, barrier: 2.0}, 1)):
         executed = OperationCounts(operations=operations, memory={})
-        assert find_execution(replace(TRIAD, executed=executed), device).width == width
+        assert find_execution(replace(TRIAD, executed=executed), device)[0] == width
 
 
 def time_of(
     launch: ModelledLaunch,
-    execution: Execution = BY_SIXTEEN,
+    width: int = 16,
     executed: OperationCounts = NOTHING,
     device: CpuDevice = DEVICE,
+    efficiency: float = 1.0,
 ) -> float:
     """Give the time of a core per work-item."""
-    patterns = find_patterns(launch, execution.width)
-    return add_up(time_core(executed, device, execution, patterns)[0])
+    patterns = find_patterns(launch, width)
+    return add_up(time_core(executed, device, width, patterns, efficiency)[0])
 
 
 def make_loop(trips: Expr, name: str = "1:line 1") -> LoopFacts:
@@ -67,16 +71,15 @@ def test_lanes_that_part_do_the_work_of_all() -> None:
     """Costs a vector what its longest lane needs, and one work-item what it does."""
     parted = WarpCounters(width=16, issued=10, executed=40, branches=1, divergent_branches=1)
     launch = replace(TRIAD, warps=(parted,))
-    assert find_execution(launch, DEVICE).efficiency == pytest.approx(0.25)
-    assert find_execution(launch, read_device(make_machine(width=4))).efficiency == 0.5
+    assert find_execution(launch, DEVICE)[1] == pytest.approx(0.25)
+    assert find_execution(launch, read_device(make_machine(width=4)))[1] == 0.5
     narrow = replace(launch, ndrange=NDRange(global_size=(1024, 1024), local_size=(8, 8)))
-    assert find_execution(narrow, DEVICE).efficiency == 1.0
+    assert find_execution(narrow, DEVICE)[1] == 1.0
     executed = OperationCounts(operations={ADD: 1000}, memory={})
-    half = replace(BY_SIXTEEN, efficiency=0.5)
     together = time_of(TRIAD, executed=executed)
     fused = OperationCounts(operations={replace(ADD, kind=OperationKind.FUSED): 1000}, memory={})
     assert time_of(TRIAD, executed=fused) == pytest.approx(together)
-    assert time_of(TRIAD, half, executed) == pytest.approx(2 * together)
+    assert time_of(TRIAD, executed=executed, efficiency=0.5) == pytest.approx(2 * together)
 
 
 def test_rows_that_fit_are_loaded_once() -> None:
@@ -114,7 +117,7 @@ def test_loops_wait_for_their_last_result() -> None:
     """Counts a latency per operation in a loop with little else to do."""
     branch = Operation(kind=OperationKind.BRANCH)
     executed = OperationCounts(operations={ADD: 1000, branch: 1000}, memory={})
-    assert time_of(TRIAD, ONE_AFTER_THE_OTHER, executed) == pytest.approx(1000 * 0.5e-9)
+    assert time_of(TRIAD, 1, executed) == pytest.approx(1000 * 0.5e-9)
 
 
 def test_what_was_loaded_is_not_loaded_again() -> None:
@@ -178,7 +181,7 @@ def test_lanes_that_may_be_left_out_cost_more_without_mask_registers() -> None:
     plain = make_launch(["a:float32:4194304"], loads=["a[4*x]"])
     masked = make_launch(["a:float32:4194304"], loads=["a[4*x] if x > 5"])
     narrow = replace(DEVICE, lanes=8, width=8)
-    slow, quick = (time_of(launch, Execution(width=8), device=narrow) for launch in (masked, plain))
+    slow, quick = (time_of(launch, 8, device=narrow) for launch in (masked, plain))
     assert slow > 2 * quick
     assert time_of(masked) <= time_of(plain)
 

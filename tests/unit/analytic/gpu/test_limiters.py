@@ -6,10 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.analytic.gpu.limiters.assess import LimiterModel, Limits, count_slots
-from kernelcast.analytic.gpu.limiters.demands import count_atomics, count_local_ways, count_rounds
-from kernelcast.analytic.gpu.limiters.rates import FITTED, PAPER_2022, GpuRates, read_rates
+from kernelcast.analytic.gpu.estimate import (
+    LimiterModel,
+    Limits,
+    count_atomics,
+    count_local_ways,
+    count_rounds,
+    count_slots,
+)
 from kernelcast.analytic.gpu.machine import Occupancy
+from kernelcast.analytic.gpu.rates import FITTED, PAPER_2022, GpuRates, read_rates
 from kernelcast.analytic.gpu.volumes import GpuVolumes, L1Volumes, WaveVolumes
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind

@@ -14,8 +14,8 @@ from kernelcast.analytic.gpu.hit_rates import (
     fit_hit_rate,
     read_hit_rates,
 )
-from kernelcast.analytic.gpu.limiters.rates import FITTED, read_rates
 from kernelcast.analytic.gpu.machine import GpuMachine, compute_occupancy, read_machine
+from kernelcast.analytic.gpu.rates import FITTED, read_rates
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.errors import InputError

@@ -8,17 +8,31 @@ one processor each (`benchmarks/static_estimates.py`).
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from math import log2
 from types import MappingProxyType
 
+from kernelcast.analytic.addresses import (
+    GroupAddresses,
+    GroupEvaluator,
+    Groups,
+    Place,
+    read_recorded,
+)
 from kernelcast.analytic.cpu.in_core import instruction_of
 from kernelcast.analytic.cpu.opencl.device import CpuDevice
-from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, LanePattern
-from kernelcast.expressions import Expr, Symbol, SymbolKind
-from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions import Expr, Symbol, SymbolKind, Value
+from kernelcast.expressions.accesses import AccessKind, LoopFacts, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
+from kernelcast.records.operations import (
+    MemoryOperation,
+    MemorySpace,
+    NumberClass,
+    Operation,
+    OperationCounts,
+    OperationKind,
+)
 
 GATHER_ADDS = 2.5
 """Time per lane of a vector load or store whose lanes do not lie side by side."""
@@ -45,19 +59,130 @@ _CHAINED = (OperationKind.ADD, OperationKind.FUSED)
 """A product that is added to a sum does not wait for the sum before it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Execution:
-    """The loop over work-items."""
-
-    width: int
-    """Neighbours along dimension 0 that run in the lanes of one vector; 1 if they run one after the
-    other."""
-    efficiency: float = 1.0
-    """Share of the lanes that do useful work: all alternatives that some lane takes are issued for
-    all of them."""
+_OF_ITEMS = (SymbolKind.GLOBAL_ID, SymbolKind.LOCAL_ID)
 
 
-def find_execution(launch: ModelledLaunch, device: CpuDevice) -> Execution:
+class LanePattern(StrEnum):
+    """Where the lanes of a vector go."""
+
+    UNIFORM = "uniform"
+    """All to one address: one scalar access."""
+    CONTIGUOUS = "contiguous"
+    """Side by side: one vector access."""
+    SCATTERED = "scattered"
+    """One access per lane."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AccessPattern:
+    """An access of a launch with its addresses."""
+
+    access: MemoryAccess
+    groups: Mapping[Place, GroupAddresses]
+    """By work-group, where there is a formula; empty else."""
+    recorded: tuple[GroupAddresses, ...]
+    """Of sampled work-groups, where there is none."""
+    lanes: LanePattern
+    executions: float
+    """Per work-item, as the kernel's counts say."""
+    is_masked: bool = False
+    """Whether some lanes may leave it out while others do not."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it goes to memory that no other work-group sees."""
+        return self.access.space in (MemorySpace.LOCAL, MemorySpace.PRIVATE)
+
+
+def find_patterns(
+    launch: ModelledLaunch, width: int, *, gathers_narrowed: bool = False
+) -> list[AccessPattern]:
+    """Evaluate all accesses of a launch for some work-groups and their neighbours."""
+    evaluator = GroupEvaluator(launch, Groups(launch.ndrange).every)
+    found: list[AccessPattern] = []
+    for access in launch.accesses:
+        groups: Mapping[Place, GroupAddresses] = {}
+        recorded: Sequence[GroupAddresses] = ()
+        lanes = LanePattern.SCATTERED
+        if access.offset_bytes is not None:
+            groups = evaluator.evaluate(access, access.offset_bytes)
+            # Compilers still see lanes side by side in an outermost loop that neighbours leave at
+            # different times, if its trip count is a formula.
+            first, *inner = access.loops or (None,)
+            if not (first and first.trip_count is None) and not any(map(_is_divergent, inner)):
+                lanes = _find_lanes(access.offset_bytes, access.bytes, evaluator.bound)
+            if width == 1:
+                lanes = LanePattern.CONTIGUOUS if groups else lanes
+            elif gathers_narrowed and access.is_narrowed and lanes is LanePattern.CONTIGUOUS:
+                lanes = LanePattern.SCATTERED
+            tables = [*groups.values()]
+        else:
+            recorded = tables = read_recorded(access, launch)
+            if not tables:
+                if access.space is not MemorySpace.LOCAL:
+                    raise access.refuse_unknown(launch.kernel)
+                # How often it is executed does not depend on where it goes.
+                tables = [*evaluator.evaluate(access, Expr.constant(0)).values()]
+        every = sum(len(one.table) for one in tables)
+        # Whether a condition on data or ids decides which lanes execute an access.
+        guard = access.guard
+        is_masked = not guard.is_exact or any(one.kind in _OF_ITEMS for one in guard.symbols())
+        found.append(
+            AccessPattern(
+                access=access,
+                groups=groups,
+                recorded=tuple(recorded),
+                lanes=lanes,
+                executions=sum(one.executions for one in tables) / every,
+                is_masked=is_masked or any(map(_is_divergent, access.loops)),
+            )
+        )
+    # Executions agree with the kernel's counts, which know of conditions on data.
+    kinds: dict[MemoryOperation, list[int]] = defaultdict(list)
+    for place, one in enumerate(found):
+        space, kind, size = one.access.space, one.access.kind, one.access.bytes
+        if kind is not AccessKind.ATOMIC:
+            is_store = kind is AccessKind.STORE
+            kinds[MemoryOperation(space=space, is_store=is_store, bytes=size)].append(place)
+    for operation, places in kinds.items():
+        modelled = sum(found[place].executions for place in places)
+        counted = launch.executed.memory.get(operation)
+        if counted is not None and modelled > 0:
+            for place in places:
+                own = found[place]
+                found[place] = replace(own, executions=own.executions * counted / modelled)
+    return found
+
+
+def _find_lanes(offset: Expr, size_bytes: int, bound: Mapping[Symbol, Value]) -> LanePattern:
+    """Find where the lanes go by the bytes from one to the next, if these are always the same."""
+    step = Expr.constant(0)
+    for kind in _OF_ITEMS:
+        parts = offset.split(Symbol(kind, axis=0))
+        if parts is None:
+            return LanePattern.SCATTERED
+        offset, slope = parts
+        step += slope
+    found = step.evaluate(bound) if step.is_parameter else None
+    if not isinstance(found, int) or found not in (0, size_bytes):
+        return LanePattern.SCATTERED
+    return LanePattern.CONTIGUOUS if found else LanePattern.UNIFORM
+
+
+def _is_divergent(loop: LoopFacts) -> bool:
+    """Tell whether neighbours may leave a loop at different times."""
+    if loop.trip_count is None:
+        return True
+    return any(one.kind in _OF_ITEMS for one in loop.trip_count.symbols())
+
+
+def find_execution(launch: ModelledLaunch, device: CpuDevice) -> tuple[int, float]:
+    """Find how the loop over work-items is executed: the width of its vectors, their efficiency.
+
+    So many neighbours along dimension 0 run in the lanes of one vector; 1 if they run one after the
+    other. The efficiency is the share of the lanes that do useful work: all alternatives that some
+    lane takes are issued for all of them.
+    """
     width, executed = device.width, launch.executed
     if width == 1:
         # LLVM makes vectors of a loop over work-items unless it holds another loop or a branch,
@@ -78,7 +203,7 @@ def find_execution(launch: ModelledLaunch, device: CpuDevice) -> Execution:
         # The logarithm is linear in the width's.
         share = min(1.0, log2(width) / log2(narrowest.width))
         efficiency = max(narrowest.lane_efficiency, 1 / narrowest.width) ** share
-    return Execution(width=width, efficiency=efficiency)
+    return width, efficiency
 
 
 Times = Mapping[str, float]
@@ -95,10 +220,11 @@ def add_up(times: Times) -> float:
 def time_core(
     executed: OperationCounts,
     device: CpuDevice,
-    execution: Execution,
+    width: int,
     patterns: Sequence[AccessPattern],
+    efficiency: float = 1.0,
 ) -> tuple[Times, list[str]]:
-    """Time what a core does for a work-item; with notes on what is left out."""
+    """Time what a core does for a work-item in lanes; with notes on what is left out."""
     ports: dict[str, float] = defaultdict(float)
     notes: list[str] = []
     for operation, times in executed.operations.items():
@@ -107,14 +233,14 @@ def time_core(
         if instruction is None:
             continue
         if instruction.endswith("special"):
-            ports["special"] += times * _time_special(operation, device, execution.width, notes)
+            ports["special"] += times * _time_special(operation, device, width, notes)
             continue
         each_s = device.instruction_s(instruction, operation.bits)
         if each_s is None:
             notes.append(f"{operation}: the throughput of {instruction} is not known; left out")
             continue
         lanes = device.lanes_of(operation.bits)
-        instructions = -(-operation.lanes * execution.width // lanes) / execution.width
+        instructions = -(-operation.lanes * width // lanes) / width
         # The microbenchmark counts a fused product and sum as two.
         doubled = 2 if operation.kind is OperationKind.FUSED else 1
         port = "int" if instruction == "int32" else instruction.removesuffix("_fma")
@@ -123,9 +249,9 @@ def time_core(
     sums = executed.count(*_CHAINED, number=NumberClass.FLOAT)
     chained = min(sums, executed.count(OperationKind.BRANCH))
     add_latency_s = device.instructions["fp32"].completion_latency_s[1].value
-    ports["L1"] = _time_accesses(device, execution.width, patterns)
-    ports["chain"] = chained * add_latency_s / execution.width
-    return {port: seconds / execution.efficiency for port, seconds in ports.items()}, notes
+    ports["L1"] = _time_accesses(device, width, patterns)
+    ports["chain"] = chained * add_latency_s / width
+    return {port: seconds / efficiency for port, seconds in ports.items()}, notes
 
 
 def _time_special(operation: Operation, device: CpuDevice, width: int, notes: list[str]) -> float:

@@ -8,7 +8,13 @@ from functools import lru_cache
 from importlib import resources
 
 from kernelcast.records.device import DeviceKind, Trait
-from kernelcast.records.machine import InstructionFacts, MachineDescription, refuse_missing
+from kernelcast.records.machine import (
+    CacheFacts,
+    InstructionFacts,
+    MachineDescription,
+    MemoryFacts,
+    refuse_missing,
+)
 
 _USUAL_LANES = 8
 """32-bit lanes of a 256-bit register, which all x86-64 cores of the last ten years have."""
@@ -100,7 +106,7 @@ class CpuDevice:
     notes: tuple[str, ...] = ()
 
     def instruction_s(self, kind: str, bits: int = 32) -> float | None:
-        """Give the time of an instruction of a kind on one core, scalar or vector, if known."""
+        """Compute the time of an instruction on one core, scalar or vector; None if not known."""
         facts = self.instructions.get(kind)
         if facts is None or facts.peak_per_s is None:
             return None
@@ -140,23 +146,47 @@ def read_device(description: MachineDescription) -> CpuDevice:
     if not description.caches:
         refuse_missing(description.name, "the size of its caches", "caches")
     notes: list[str] = []
-    lanes = _find_lanes(fp32, cores, notes)
-    line = description.caches[0].line_bytes
-    levels = []
+    # Compare the best rate of vectors with the rate of one work-item's independent scalars.
+    lanes, most = _USUAL_LANES, max(fp32.completion_latency_s)
+    if most == 1:
+        notes.append(f"width of vector registers not known, taken as {_USUAL_LANES} times 32 bits")
+    else:
+        scalars_per_s = cores / fp32.completion_latency_s[most].value
+        ratio = max(1.0, fp32.peak_per_s.value / scalars_per_s)
+        # The scalars wait for each other still: on five calibrated devices the ratio is 1.3 to 1.5
+        # times the lanes where they do, and equals them where they do not.
+        lanes = int(2 ** math.floor(math.log2(_NEARLY * ratio)))
+    levels: list[DeviceCache] = []
+
+    def add_level(
+        name: str, size: float, reach: float, facts: CacheFacts | MemoryFacts,
+        load: Trait[float] | None,
+    ) -> None:  # fmt: skip
+        copy, load_s, store_s = facts.copy_bytes_per_s, 0.0, 0.0
+        if load or copy:  # a copy is one load and one store
+            both_s = 2 / copy.value if copy else 2 / load.value  # type: ignore[union-attr]  # one is there
+            load_s = min(1 / load.value, both_s) if load else both_s / 2
+            store_s = max(both_s - load_s, load_s)
+        levels.append(
+            DeviceCache(
+                name=name, size_bytes=size, reach_bytes=reach, load_s_per_byte=load_s,
+                store_s_per_byte=store_s,
+                latency_s=facts.latency_s.value if facts.latency_s else 0.0,
+            )
+        )  # fmt: skip
+
     for cache in description.caches:
         if cache.size_bytes is None:
             refuse_missing(description.name, f"caches.{cache.name}.size_bytes", "caches")
         shared = cache.shared_by.value if cache.shared_by else 1
         size = float(cache.size_bytes.value)
-        rates = cache.load_bytes_per_s, cache.copy_bytes_per_s
-        levels.append((cache.name, size / min(cores, shared), size, cache.latency_s, rates))
+        add_level(cache.name, size / min(cores, shared), size, cache, cache.load_bytes_per_s)
     memory = description.memory("global")
     if memory is None or not memory.load_bytes_per_s:
         refuse_missing(description.name, "the bandwidth of global memory", "bandwidth")
     # The largest of seven noisy figures, by the bytes of an element, would err to the high side.
     ordered = sorted(memory.load_bytes_per_s.values(), key=lambda one: one.value)
-    rates = ordered[len(ordered) // 2], memory.copy_bytes_per_s
-    levels.append(("DRAM", math.inf, math.inf, memory.latency_s, rates))
+    add_level("DRAM", math.inf, math.inf, memory, ordered[len(ordered) // 2])
     width = 1
     together = fp32.issue_latency_s.get(1)
     if description.warp_width is not None:
@@ -168,17 +198,8 @@ def read_device(description: MachineDescription) -> CpuDevice:
         id=description.id,
         name=description.name,
         cores=cores,
-        levels=tuple(
-            DeviceCache(
-                name=name,
-                size_bytes=size,
-                reach_bytes=reach,
-                latency_s=latency.value if latency else 0.0,
-                **_read_times(*rates),
-            )
-            for name, size, reach, latency, rates in levels
-        ),
-        line_bytes=line.value if line else 64,
+        levels=tuple(levels),
+        line_bytes=line.value if (line := description.caches[0].line_bytes) else 64,
         lanes=lanes,
         width=width,
         instructions={one.name: one for one in description.instructions},
@@ -186,25 +207,3 @@ def read_device(description: MachineDescription) -> CpuDevice:
         functions=read_function_costs().get(description.platform),
         notes=tuple(notes),
     )
-
-
-def _find_lanes(fp32: InstructionFacts, cores: int, notes: list[str]) -> int:
-    """Compare the best rate of vectors with the rate of one work-item's independent scalars."""
-    most = max(fp32.completion_latency_s)
-    if most == 1 or fp32.peak_per_s is None:
-        notes.append(f"width of vector registers not known, taken as {_USUAL_LANES} times 32 bits")
-        return _USUAL_LANES
-    scalars_per_s = cores / fp32.completion_latency_s[most].value
-    ratio = max(1.0, fp32.peak_per_s.value / scalars_per_s)
-    # The scalars wait for each other still: on five calibrated devices the ratio is 1.3 to 1.5
-    # times the lanes where they do, and equals them where they do not.
-    return int(2 ** math.floor(math.log2(_NEARLY * ratio)))
-
-
-def _read_times(load: Trait[float] | None, copy: Trait[float] | None) -> dict[str, float]:
-    """Give the time per byte loaded and stored: a copy is one of each."""
-    if load is None and copy is None:
-        return {"load_s_per_byte": 0.0, "store_s_per_byte": 0.0}
-    both = 2 / copy.value if copy else 2 / load.value  # type: ignore[union-attr]  # one is there
-    one = min(1 / load.value, both) if load else both / 2
-    return {"load_s_per_byte": one, "store_s_per_byte": max(both - one, one)}

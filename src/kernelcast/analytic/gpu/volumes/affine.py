@@ -184,30 +184,28 @@ def clip_guard(
     for part in guard.parts if isinstance(guard, And) else (guard,):
         if part == TRUE or isinstance(part, Unknown):
             continue
-        cut = _cut_of(part)
-        if cut is None and is_exact:
-            return None
-        axis, low, high = cut or (0, *_EVERYTHING)
-        low, high = low - axes[axis].offset, high - axes[axis].offset
-        clip[axis] = max(clip[axis][0], low), min(clip[axis][1], high)
+        relation, linear = Relation.NOT_ZERO, None
+        if isinstance(part, Comparison):
+            relation, linear = part.relation, part.expr.as_linear()
+        symbol = next(iter(linear[0])) if linear and len(linear[0]) == 1 else None
+        is_id = symbol is not None and symbol.kind is SymbolKind.GLOBAL_ID
+        if linear is None or symbol is None or not is_id or relation is Relation.NOT_ZERO:
+            if is_exact:
+                return None
+            continue
+        # A comparison with one global id cuts off those from some one on, or up to it.
+        factor, constant = linear[0][symbol], linear[1]
+        low, high = _EVERYTHING
+        if relation is Relation.ZERO:
+            low, high = -constant // factor, -constant // factor + 1
+        elif factor > 0:
+            low = -(constant // factor)
+        else:
+            high = constant // -factor + 1
+        first, end = clip[symbol.axis]
+        offset = axes[symbol.axis].offset
+        clip[symbol.axis] = max(first, low - offset), min(end, high - offset)
     return clip[0], clip[1], clip[2]
-
-
-def _cut_of(part: Condition) -> tuple[int, int, int] | None:
-    """Give axis, first and end of the global ids that meet a comparison with one global id."""
-    if not isinstance(part, Comparison) or part.relation is Relation.NOT_ZERO:
-        return None
-    linear = part.expr.as_linear()
-    if linear is None or len(linear[0]) != 1:
-        return None
-    [(symbol, factor)], constant = linear[0].items(), linear[1]
-    if symbol.kind is not SymbolKind.GLOBAL_ID:
-        return None
-    if part.relation is Relation.ZERO:
-        return symbol.axis, -constant // factor, -constant // factor + 1
-    if factor > 0:
-        return symbol.axis, -(constant // factor), _EVERYTHING[1]
-    return symbol.axis, _EVERYTHING[0], constant // -factor + 1
 
 
 GroupRange = tuple[Range, Range, Range]
@@ -328,9 +326,7 @@ def _choose(left: Expr, right: Expr, ids: Mapping[Symbol, Value], windows: Windo
 
 
 def _count_most(
-    loop: LoopFacts,
-    ids: Mapping[Symbol, Value],
-    bound: Mapping[Symbol, Expr | Symbol | int],
+    loop: LoopFacts, ids: Mapping[Symbol, Value], bound: Mapping[Symbol, Expr | Symbol | int]
 ) -> int | None:
     """Count the most iterations of a loop that any of the work-items makes; None if endless."""
     if loop.trip_count is not None:

@@ -12,7 +12,6 @@ from math import gcd, prod
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from kernelcast.analytic.gpu.volumes.affine import (
     BoxAccess,
@@ -22,8 +21,6 @@ from kernelcast.analytic.gpu.volumes.affine import (
     IntArray,
     Range,
 )
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Boxes(NamedTuple):
@@ -50,25 +47,7 @@ def count_sectors(boxes: Boxes, granularity: int, shifts: IntArray | None = None
     moved = np.zeros(1, dtype=np.int64) if shifts is None else shifts
     if boxes.low.size == 0:
         return np.zeros(moved.size, dtype=np.int64)
-    present, weights, phases = _find_patterns(boxes, granularity)
-    order = np.argsort(boxes.low, kind="stable")
-    # The sectors of one row for every shift and phase, and every set of boxes.
-    every = (moved[:, None] + np.array(phases, dtype=np.int64)[None, :]).reshape(-1, 1)
-    first = (boxes.low[order][None, :] + every) // granularity
-    end = (boxes.high[order][None, :] - 1 + every) // granularity + 1
-    # Absent boxes end before everything, so that they neither cover nor count.
-    lowest = first.min() - 1
-    ends = np.where(present[None, :, order], end[:, None, :], lowest)
-    covered = np.maximum.accumulate(ends, axis=2)
-    before = np.concatenate((np.full((*ends.shape[:2], 1), lowest), covered[:, :, :-1]), axis=2)
-    lengths = np.maximum(ends - np.maximum(first[:, None, :], before), 0).sum(axis=2)
-    rows = np.array(weights, dtype=np.int64)
-    totals: IntArray = np.einsum("spk,pk->s", lengths.reshape(moved.size, *rows.shape), rows)
-    return totals
-
-
-def _find_patterns(boxes: Boxes, granularity: int) -> tuple[BoolArray, list[IntArray], list[int]]:
-    """Find the different sets of boxes, and how many rows of each phase have which set."""
+    # Find the different sets of boxes, and how many rows of each phase have which set.
     count = boxes.low.size
     inside = np.ones((count, 1), dtype=np.bool_)
     cuts: list[IntArray] = []
@@ -80,18 +59,30 @@ def _find_patterns(boxes: Boxes, granularity: int) -> tuple[BoolArray, list[IntA
     _, chosen, which = np.unique(
         np.packbits(inside, axis=0), axis=1, return_index=True, return_inverse=True
     )
+    present, which = inside[:, chosen].T, which.ravel()
     phases, sizes = _count_rows(cuts, boxes.strides, granularity)
-    which = which.ravel()
-    weights = [
-        np.bincount(which, weights=one, minlength=chosen.size).astype(np.int64) for one in sizes
-    ]
-    return inside[:, chosen].T, weights, phases
+    rows = np.array(
+        [np.bincount(which, weights=one, minlength=chosen.size) for one in sizes], dtype=np.int64
+    )
+    order = np.argsort(boxes.low, kind="stable")
+    # The sectors of one row for every shift and phase, and every set of boxes.
+    every = (moved[:, None] + np.array(phases, dtype=np.int64)[None, :]).reshape(-1, 1)
+    first = (boxes.low[order][None, :] + every) // granularity
+    ends = (boxes.high[order][None, :] - 1 + every) // granularity + 1
+    # Absent boxes end before everything, so that they neither cover nor count.
+    lowest = first.min() - 1
+    ends = np.where(present[None, :, order], ends[:, None, :], lowest)
+    covered = np.maximum.accumulate(ends, axis=2)
+    before = np.concatenate((np.full((*ends.shape[:2], 1), lowest), covered[:, :, :-1]), axis=2)
+    lengths = np.maximum(ends - np.maximum(first[:, None, :], before), 0).sum(axis=2)
+    totals: IntArray = np.einsum("spk,pk->s", lengths.reshape(moved.size, *rows.shape), rows)
+    return totals
 
 
 def _count_rows(
     cuts: list[IntArray], strides: tuple[int, ...], granularity: int
 ) -> tuple[list[int], list[IntArray]]:
-    """Give the rows of each cell by phase: byte offset of the row within a sector."""
+    """Count the rows of each cell by phase: byte offset of the row within a sector."""
     unit = reduce(gcd, strides, granularity)
     phases = granularity // unit
     rows = np.zeros((phases, 1), dtype=np.int64)

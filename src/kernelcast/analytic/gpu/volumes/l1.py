@@ -9,7 +9,7 @@ import numpy as np
 from kernelcast.analytic.addresses import drop_repeated
 from kernelcast.analytic.gpu.hit_rates import HitRates
 from kernelcast.analytic.gpu.machine import GpuMachine, Occupancy
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, GroupRange
+from kernelcast.analytic.gpu.volumes.affine import Grid
 from kernelcast.analytic.gpu.volumes.boxes import (
     Family,
     count_groups,
@@ -60,9 +60,26 @@ def cost_family(family: Family, grid: Grid, machine: GpuMachine, *, is_kept: boo
             # Work-groups that are cut fill less; full ones decide what the cache loses.
             lines.append(count_per_group(own, [full], grid, machine.l1_line_bytes))
     instructions = warps * sum(one.executions * shares[one.clip] for one in family)
-    reused_share, warp_sectors = (
-        _examine_reuse(family, full, grid, machine) if is_kept else (0.0, 0.0)
-    )
+    reused_share = warp_sectors = 0.0
+    if is_kept:
+        # Measure the share of lines that several instructions need, and the sectors of all warps.
+        # Loops run once: what an iteration shares with the next is looked at elsewhere.
+        line, sector = machine.l1_line_bytes, machine.l1_sector_bytes
+        bases = np.array([one.base_bytes for one in family], dtype=np.int64)
+        lanes = bases[:, None, None] + list_lanes(family[0].local_strides, grid, machine.warp_width)
+        shifts, _ = spread_alignments(family[0].group_strides, full, line)
+        chosen = shifts[:: max(1, -(-shifts.size // 4))]
+        parts = np.arange(0, max(family[0].access.bytes, 1), sector)
+        reused = every = sectors_of_all = 0
+        for shift in chosen:
+            touched = np.sort(drop_repeated(np.sort((lanes + shift) // line, axis=-1)))
+            again = touched[1:] == touched[:-1]
+            every += touched.size - int(again.sum())
+            # Of a line's repetitions, the first says that it is needed again.
+            reused += int(again[:1].sum()) + int((again[1:] & ~again[:-1]).sum())
+            by_warp = (lanes[..., None] + shift + parts).swapaxes(0, 1).reshape(lanes.shape[1], -1)
+            sectors_of_all += drop_repeated(np.sort(by_warp // sector, axis=-1)).size
+        reused_share, warp_sectors = reused / every, sectors_of_all / chosen.size
     return FamilyCosts(
         buffer=family[0].access.buffer or "",
         costs=cost_warps(family, full, grid, machine),
@@ -73,29 +90,6 @@ def cost_family(family: Family, grid: Grid, machine: GpuMachine, *, is_kept: boo
         warp_sectors=warp_sectors * instructions / (warps * len(family)),
         is_common=is_kept and not any(family[0].group_strides),
     )
-
-
-def _examine_reuse(
-    accesses: Sequence[BoxAccess], box: GroupRange, grid: Grid, machine: GpuMachine
-) -> tuple[float, float]:
-    """Measure the share of lines that several instructions need, and the sectors of all warps."""
-    # Loops run once: what an iteration shares with the next is looked at elsewhere.
-    line, sector = machine.l1_line_bytes, machine.l1_sector_bytes
-    bases = np.array([one.base_bytes for one in accesses], dtype=np.int64)
-    lanes = bases[:, None, None] + list_lanes(accesses[0].local_strides, grid, machine.warp_width)
-    shifts, _ = spread_alignments(accesses[0].group_strides, box, line)
-    chosen = shifts[:: max(1, -(-shifts.size // 4))]
-    parts = np.arange(0, max(accesses[0].access.bytes, 1), sector)
-    reused = lines = sectors = 0
-    for shift in chosen:
-        touched = np.sort(drop_repeated(np.sort((lanes + shift) // line, axis=-1)))
-        again = touched[1:] == touched[:-1]
-        lines += touched.size - int(again.sum())
-        # Of a line's repetitions, the first says that it is needed again.
-        reused += int(again[:1].sum()) + int((again[1:] & ~again[:-1]).sum())
-        by_warp = (lanes[..., None] + shift + parts).swapaxes(0, 1).reshape(lanes.shape[1], -1)
-        sectors += drop_repeated(np.sort(by_warp // sector, axis=-1)).size
-    return reused / lines, sectors / chosen.size
 
 
 class FirstCache:
@@ -116,7 +110,7 @@ class FirstCache:
             *cost_listed(keep_listed(accesses), machine),
         ]
 
-    def cost_loads(self, loads: Accesses) -> list[FamilyCosts]:
+    def _cost_loads(self, loads: Accesses) -> list[FamilyCosts]:
         """Cost loads, those of what all share once per compute unit as far as L1 keeps it."""
         costs = self.cost(loads, is_kept=True)
         # Accesses that lead all work-groups to the same part of a buffer count as common.
@@ -140,11 +134,11 @@ class FirstCache:
                     sectors=(*own.sectors[:-1], sectors),
                 )  # fmt: skip
         return min(
-            (self.keep_common(one) for one in (windows, costs)),
+            (self._keep_common(one) for one in (windows, costs)),
             key=lambda kept: sum(one.sectors[-1] for one in kept),
         )
 
-    def keep_common(self, loads: Sequence[FamilyCosts]) -> list[FamilyCosts]:
+    def _keep_common(self, loads: Sequence[FamilyCosts]) -> list[FamilyCosts]:
         """Load what all work-groups share once per unit, as far as L1 keeps it between them."""
         # That needs room for it beside what the work-groups load again that run meanwhile. What
         # they load once streams through, while what is common is met all the time.
@@ -164,15 +158,11 @@ class FirstCache:
         ]
 
     def compute(
-        self,
-        accesses: Accesses,
-        loads: Sequence[FamilyCosts],
-        stores: Sequence[FamilyCosts],
-        *,
-        is_spread: bool,
+        self, accesses: Accesses, stores: Sequence[FamilyCosts], *, is_spread: bool
     ) -> L1Volumes:
-        """Add up what families of loads and stores cost; `accesses` are the loads."""
+        """Add up what loads and families of stores cost."""
         line, sector = self._machine.l1_line_bytes, self._machine.l1_sector_bytes
+        loads = self._cost_loads(accesses)
         warps = self._occupancy.warps_per_work_group
         depth = max((len(one.sectors) for one in loads), default=1) - 1
 
@@ -182,32 +172,12 @@ class FirstCache:
                 for one in (*loads, *stores)
             )
 
-        return L1Volumes(
-            warp_cycles=per_warp("cycles"),
-            half_warp_cycles=per_warp("half_warp_cycles"),
-            load_lines=sum(one.costs.lines * one.instructions for one in loads) / warps,
-            load_requests=sum(one.instructions for one in loads) / warps,
-            store_requests=sum(one.instructions for one in stores) / warps,
-            requested_bytes=sum(one.requested_sectors for one in loads) * sector,
-            allocated_bytes=sum(one.lines_at(depth) for one in loads) * line,
-            compulsory_bytes=sum(one.sectors_at(depth) for one in loads) * sector,
-            reloads=self.list_reloads(loads, depth, is_spread=is_spread),
-            stored_bytes=sum(one.requested_sectors for one in stores) * sector,
-            neighbour_bytes=self._meet_neighbours(accesses, loads),
-        )
-
-    def list_reloads(
-        self, loads: Sequence[FamilyCosts], depth: int, *, is_spread: bool
-    ) -> tuple[Reload, ...]:
-        """List what is loaded again since L1 has not kept it, by the loop across which it is
-        reused."""
-        line, sector = self._machine.l1_line_bytes, self._machine.l1_sector_bytes
-        resident = self._occupancy.work_groups
+        # What is loaded again since L1 has not kept it, by the loop across which it is reused.
+        resident, reloads = self._occupancy.work_groups, []
         others = _BETWEEN[is_spread] * (resident - 1)
         wanted = sum(max(one.warp_sectors, one.sectors_at(0)) for one in loads)
         if self._rates.by_instruction:
             others, wanted = 0.0, sum(one.costs.sectors * one.instructions for one in loads)
-        found = []
         for level in range(depth + 1):
             if level:
                 # From one iteration to the next, all lines of an iteration lie in between, and
@@ -224,9 +194,21 @@ class FirstCache:
             shared = sum(one.sectors_at(level) for one in loads)
             redundant = max(0.0, wanted - shared) * sector
             lost = redundant * (1 - self._rates.l1_load.at(over))
-            found.append(Reload(bytes=lost, oversubscription=over, loops=max(0, level - 1)))
+            reloads.append(Reload(bytes=lost, oversubscription=over, loops=max(0, level - 1)))
             wanted = shared
-        return tuple(found)
+        return L1Volumes(
+            warp_cycles=per_warp("cycles"),
+            half_warp_cycles=per_warp("half_warp_cycles"),
+            load_lines=sum(one.costs.lines * one.instructions for one in loads) / warps,
+            load_requests=sum(one.instructions for one in loads) / warps,
+            store_requests=sum(one.instructions for one in stores) / warps,
+            requested_bytes=sum(one.requested_sectors for one in loads) * sector,
+            allocated_bytes=sum(one.lines_at(depth) for one in loads) * line,
+            compulsory_bytes=sum(one.sectors_at(depth) for one in loads) * sector,
+            reloads=tuple(reloads),
+            stored_bytes=sum(one.requested_sectors for one in stores) * sector,
+            neighbour_bytes=self._meet_neighbours(accesses, loads),
+        )
 
     def _meet_neighbours(self, accesses: Accesses, loads: Sequence[FamilyCosts]) -> float:
         """Count what a work-group finds in L1 since another one of the unit has loaded it."""

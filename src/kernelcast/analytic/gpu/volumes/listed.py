@@ -134,32 +134,27 @@ class ListedAccess:
             return math.inf
         return float(-(-(self.buffer_bytes + shift) // granularity))
 
-    def count_growth(self, granularity: int) -> float:
-        """Count the sectors that a work-group adds to those of the one before."""
-        pairs = [(one, one + 1) for one in self.groups if one + 1 in self.groups]
-        if not pairs:
-            return self.count_group(granularity)
-        size = self.access.bytes
+    def count_stretch(self, work_groups: float, granularity: int) -> float:
+        """Estimate the unique sectors of consecutive work-groups."""
+        own = self.count_group(granularity)
+        room = max(0.0, self.count_buffer(granularity) - own)
         if granularity not in self.growth:
-            # Neighbours often share the sector between them, at every place alike: then the bytes
-            # that a work-group adds tell more than the sectors.
+            # What a work-group adds to the one before. Neighbours often share the sector between
+            # them, at every place alike: then the bytes that it adds tell more than the sectors.
+            size = self.access.bytes
+            pairs = [(one, one + 1) for one in self.groups if one + 1 in self.groups]
             whole, exact = (
                 sum(
                     (self._count_units(unit, one, other) - self._count_units(unit, one))
                     * self.repeats[other]
                     for one, other in pairs
                 )
-                / len(pairs)
+                / max(len(pairs), 1)
                 for unit in (granularity, size)
             )
-            self.growth[granularity] = max(whole, exact * size / granularity)
-        return self.growth[granularity]
-
-    def count_stretch(self, work_groups: float, granularity: int) -> float:
-        """Estimate the unique sectors of consecutive work-groups."""
-        own, growth = self.count_group(granularity), self.count_growth(granularity)
-        room = max(0.0, self.count_buffer(granularity) - own)
-        linear = max(0.0, work_groups - 1) * growth
+            added = max(whole, exact * size / granularity)
+            self.growth[granularity] = added if pairs else own
+        linear = max(0.0, work_groups - 1) * self.growth[granularity]
         if not self.is_random or math.isinf(room):
             return own + min(linear, room)
         return own + (room * -math.expm1(-linear / room) if room else 0.0)
@@ -204,28 +199,25 @@ def list_access(
         if is_known:
             return None
         raise access.refuse_unknown(launch.kernel)
+    # Work-groups far apart that touch the same part of a buffer may hit what any has touched, and
+    # what depends on data is mostly spread where a single place tells nothing.
+    used = {group: rows[rows != ABSENT] for group, rows in groups.items()}
+    spans = {group: (rows.min(), rows.max()) for group, rows in used.items() if rows.size}
+    apart = [pair for pair in combinations(sorted(spans), 2) if pair[1] > pair[0] + 1]
+    is_random = not is_known and (not apart or any(
+        2 * (min(spans[one][1], spans[other][1]) - max(spans[one][0], spans[other][0]))
+        > min(np.ptp(spans[one]), np.ptp(spans[other]))
+        for one, other in apart
+    ))  # fmt: skip
     return ListedAccess(
         access=access,
         groups=groups,
         repeats=repeats,
         buffer_bytes=launch.buffers.get(access.buffer or ""),
-        is_random=not is_known and _is_mixed(groups),
+        is_random=is_random,
         warps=-(-launch.ndrange.work_group_size // machine.warp_width),
         hull=find_hull(access, launch, bound),
     )
-
-
-def _is_mixed(groups: Mapping[int, IntArray]) -> bool:
-    """Tell whether work-groups far apart touch the same part of a buffer."""
-    used = {group: rows[rows != ABSENT] for group, rows in groups.items()}
-    spans = {group: (rows.min(), rows.max()) for group, rows in used.items() if rows.size}
-    for one, other in combinations(sorted(spans), 2):
-        (low, high), (start, end) = spans[one], spans[other]
-        shared = min(high, end) - max(low, start)
-        if other > one + 1 and 2 * shared > min(high - low, end - start):
-            return True
-    # A single place tells nothing; what depends on data is mostly spread.
-    return all(other <= one + 1 for one, other in combinations(sorted(spans), 2))
 
 
 def cost_listed(listed: Sequence[ListedAccess], machine: GpuMachine) -> list[FamilyCosts]:

@@ -48,7 +48,7 @@ class L1Volumes:
 
     @property
     def capacity_bytes(self) -> float:
-        """Loaded again since the lines were evicted, per work-group."""
+        """Loaded again since the lines were evicted."""
         return sum(one.bytes for one in self.reloads)
 
     @property
@@ -58,7 +58,7 @@ class L1Volumes:
 
     @property
     def loaded_bytes(self) -> float:
-        """Bytes that the L2 cache sends, per work-group."""
+        """What the L2 cache sends."""
         return self.compulsory_bytes - self.neighbour_bytes + self.capacity_bytes
 
 
@@ -101,12 +101,8 @@ class WaveVolumes:
 
     @property
     def loaded_bytes(self) -> float:
-        return (
-            self.row_load_bytes
-            - self.reused_bytes
-            + self.capacity_load_bytes
-            + self.partial_store_bytes
-        )
+        first = self.row_load_bytes - self.reused_bytes
+        return first + self.capacity_load_bytes + self.partial_store_bytes
 
     @property
     def stored_bytes(self) -> float:
@@ -163,12 +159,10 @@ class GpuVolumes:
 
     @property
     def dram_load_bytes(self) -> float:
-        """From DRAM to L2, whole launch."""
         return self.wave.loaded_bytes * self.wave.waves
 
     @property
     def dram_store_bytes(self) -> float:
-        """From L2 to DRAM, whole launch."""
         return self.wave.stored_bytes * self.wave.waves
 
     @property

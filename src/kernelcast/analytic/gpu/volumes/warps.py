@@ -78,11 +78,43 @@ def cost_warps(
     family: Sequence[BoxAccess], box: GroupRange, grid: Grid, machine: GpuMachine
 ) -> WarpCosts:
     """Average the costs of all instructions of a family over warps and work-groups."""
-    lanes, warps_of, firsts = _list_patterns(family[0].local_strides, grid, machine.warp_width)
-    rows, weights = _spread(family, box, warps_of, firsts, len(lanes))
-    addresses = lanes[rows[:, 0]] + rows[:, 1][:, None]
-    addresses = np.where(lanes[rows[:, 0]] == ABSENT, ABSENT, addresses)
-    shares = weights / weights.sum()
+    # Different patterns of lanes; which of them each warp has, and where its first lane is.
+    patterns = list_lanes(family[0].local_strides, grid, machine.warp_width)
+    firsts = patterns[:, 0].copy()
+    patterns -= firsts[:, None]
+    patterns.ravel()[prod(grid.local) :] = ABSENT
+    warps_of: IntArray = np.zeros(len(firsts), dtype=np.int64)
+    # Work-groups of equal rows have one pattern; comparing with the first is much cheaper.
+    if (patterns == patterns[0]).all():
+        patterns = patterns[:1]
+    else:
+        patterns, which = np.unique(patterns, axis=0, return_inverse=True)
+        warps_of = which.ravel()
+    # The different (pattern, first address modulo PERIOD), and how often each occurs.
+    bases = np.array([one.base_bytes for one in family], dtype=np.int64)
+    residues = (bases[:, None] + firsts[None, :]) % PERIOD
+    keys = (warps_of[None, :] * PERIOD + residues).ravel()
+    found = np.bincount(keys, minlength=len(patterns) * PERIOD).astype(np.float64)
+    places, residues = np.nonzero(found.reshape(-1, PERIOD))
+    times = found[places * PERIOD + residues]
+    moves = [spread_alignments(family[0].group_strides, box, PERIOD)]
+    moves.extend(
+        spread_alignments((stride, 0, 0), ((0, trips), (0, 1), (0, 1)), PERIOD)
+        for stride, trips in family[0].loops
+        if stride % PERIOD
+    )
+    for shifts, weights in moves:
+        shares = weights / weights.sum()
+        keys = places[:, None] * PERIOD + (residues[:, None] + shifts[None, :]) % PERIOD
+        spread = np.bincount(keys.ravel(), weights=(times[:, None] * shares[None, :]).ravel())
+        kept = np.flatnonzero(spread)
+        places, residues = kept // PERIOD, kept % PERIOD
+        times = spread[kept]
+    step = max(-(-times.size // _MOST_ROWS), 1)
+    places, residues, times = places[::step], residues[::step], times[::step]
+    lanes = patterns[places]
+    addresses = np.where(lanes == ABSENT, ABSENT, lanes + residues[:, None])
+    shares = times / times.sum()
     key = addresses.tobytes(), addresses.shape[1], shares.tobytes()
     return _measure_known(*key, family[0].access.bytes, machine)
 
@@ -108,52 +140,6 @@ def list_lanes(strides: tuple[int, int, int], grid: Grid, width: int) -> IntArra
     return table
 
 
-def _list_patterns(
-    strides: tuple[int, int, int], grid: Grid, width: int
-) -> tuple[IntArray, IntArray, IntArray]:
-    """List different patterns of lanes; per warp, which it has and where its first lane is."""
-    table = list_lanes(strides, grid, width)
-    firsts = table[:, 0].copy()
-    table -= firsts[:, None]
-    warps = len(firsts)
-    table.ravel()[prod(grid.local) :] = ABSENT
-    # Work-groups of equal rows have one pattern; comparing with the first is much cheaper.
-    if (table == table[0]).all():
-        return table[:1], np.zeros(warps, dtype=np.int64), firsts
-    patterns, which = np.unique(table, axis=0, return_inverse=True)
-    return patterns, which.ravel(), firsts
-
-
-def _spread(
-    family: Sequence[BoxAccess], box: GroupRange, warps_of: IntArray, firsts: IntArray, count: int
-) -> tuple[IntArray, FloatArray]:
-    """Give the different (pattern, first address modulo PERIOD), and how often each occurs."""
-    bases = np.array([one.base_bytes for one in family], dtype=np.int64)
-    residues = (bases[:, None] + firsts[None, :]) % PERIOD
-    keys = (warps_of[None, :] * PERIOD + residues).ravel()
-    found = np.bincount(keys, minlength=count * PERIOD).astype(np.float64)
-    table = found.reshape(count, PERIOD)
-    moves = [spread_alignments(family[0].group_strides, box, PERIOD)]
-    moves.extend(
-        spread_alignments((stride, 0, 0), ((0, trips), (0, 1), (0, 1)), PERIOD)
-        for stride, trips in family[0].loops
-        if stride % PERIOD
-    )
-    places, residues = np.nonzero(table)
-    times = found[places * PERIOD + residues]
-    for shifts, weights in moves:
-        shares = weights / weights.sum()
-        keys = places[:, None] * PERIOD + (residues[:, None] + shifts[None, :]) % PERIOD
-        spread = np.bincount(keys.ravel(), weights=(times[:, None] * shares[None, :]).ravel())
-        kept = np.flatnonzero(spread)
-        places, residues = kept // PERIOD, kept % PERIOD
-        times = spread[kept]
-    step = -(-times.size // _MOST_ROWS)
-    if step > 1:
-        places, residues, times = places[::step], residues[::step], times[::step]
-    return np.stack([places, residues], axis=1), times
-
-
 def measure_addresses(
     addresses: IntArray, weights: FloatArray, size: int, machine: GpuMachine
 ) -> WarpCosts:
@@ -168,7 +154,18 @@ def measure_addresses(
         if family.lanes_per_pass < width:
             own = np.sort(addresses[:, first : first + family.lanes_per_pass], axis=1)
         data = count_conflicts(own, max(size, 4), max(1, family.l1_banks_bytes // max(size, 4)))
-        tag, least = _cost_tags(own, size, machine)
+        # Cycles of the tag stage, and the least cycles of an instruction.
+        lines, least = _divide(own, machine.l1_line_bytes), np.ones(len(own))
+        if family.name == "nvidia":
+            least *= family.lanes_per_pass * max(size, 4) / machine.l1_cycle_bytes
+            tag = np.ceil((np.maximum(count_different(lines), 1) + 2) / 4)
+        else:
+            # AMD: lines with even and with odd numbers have tag banks of their own.
+            banks = (np.sort(np.where(lines % 2 == odd, lines, ABSENT), axis=1) for odd in (0, 1))
+            tag = np.maximum(*(count_different(one) for one in banks)).astype(np.float64)
+        if family.name == "cdna":  # serves four lanes a cycle unless words are small and in a row
+            is_dense = (np.diff(own, axis=1) == size).all(axis=1) & (size == 4)
+            least = np.where(is_dense, 1.0, 4.0)
         is_used = own[:, -1] != ABSENT
         data_sum += np.where(is_used, np.maximum(data, least), 0)
         tag_sum += np.where(is_used, tag, 0)
@@ -209,26 +206,8 @@ def count_different(ordered: IntArray) -> IntArray:
     return found
 
 
-def _cost_tags(ordered: IntArray, size: int, machine: GpuMachine) -> tuple[FloatArray, FloatArray]:
-    """Give cycles of the tag stage, and the least cycles of an instruction."""
-    family = machine.architecture
-    lines = _divide(ordered, machine.l1_line_bytes)
-    if family.name == "nvidia":
-        count = count_different(lines)
-        least = np.full(count.size, family.lanes_per_pass * max(size, 4) / machine.l1_cycle_bytes)
-        return np.ceil((np.maximum(count, 1) + 2) / 4), least
-    # AMD: lines with even and with odd numbers have tag banks of their own.
-    banks = [np.sort(np.where(lines % 2 == odd, lines, ABSENT), axis=1) for odd in (0, 1)]
-    most = np.maximum(*(count_different(one) for one in banks)).astype(np.float64)
-    if family.name == "rdna":
-        return most, np.ones(most.size)
-    # CDNA serves four lanes a cycle unless all words are small and lie side by side.
-    is_dense = (np.diff(ordered, axis=1) == size).all(axis=1) & (size == 4)
-    return most, np.where(is_dense, 1.0, 4.0)
-
-
 def count_conflicts(ordered: IntArray, word: int, banks: int) -> IntArray:
-    """Give the most different words that one bank must deliver."""
+    """Count the most different words that one bank must deliver."""
     words = _divide(ordered, word)
     is_new = words != ABSENT
     is_new[:, 1:] &= words[:, 1:] != words[:, :-1]

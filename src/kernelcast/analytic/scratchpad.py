@@ -1,21 +1,171 @@
-"""The static model of SW26010 (Xu et al., IPDPS 2018): every term of a kernel, and what if.
+"""The static model of SW26010, cores with scratchpads for caches (Xu et al., IPDPS 2018).
 
-Terms are named as in the paper's Table I. Latencies are core cycles, as are the times that
-equations 3 to 6 add up; `Freq` turns them into seconds.
+Machines, kernels, every term of a kernel, and what if. Terms are named as in the paper's Table I.
+Latencies are core cycles, as are the times that equations 3 to 6 add up; `Freq` turns them into
+seconds.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
 from typing import NamedTuple
 
-from kernelcast.analytic.scratchpad.kernel import (
-    Direction,
-    DmaRequest,
-    ScratchpadKernel,
-    ScratchpadMachine,
-)
 from kernelcast.records.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScratchpadMachine:
+    """A processor whose cores fill scratchpads themselves, in the numbers of Table I."""
+
+    id: str
+    name: str
+    clock_hz: float
+    """``Freq``."""
+    bandwidth_bytes_per_s: float
+    """``mem_bw``: of memory, per core group."""
+    transaction_bytes: int
+    """``Trans_size``: bytes of a transaction with memory."""
+    delay_cycles: float
+    """Delta delay: what each further transaction of a request adds to its latency."""
+    base_latency_cycles: float
+    """``L_base``: of a request that meets no other."""
+    latencies_cycles: Mapping[str, float]
+    """``L_t``: of each type of compute instruction."""
+    cpes_per_group: int
+    core_groups: int
+    """Computing elements of a core group, and core groups."""
+    spm_bytes: int
+    gload_bytes: int
+
+    def __post_init__(self) -> None:
+        numbers = {one.name: getattr(self, one.name) for one in fields(self)}
+        for name, value in numbers.items():
+            if isinstance(value, int | float) and not (math.isfinite(value) and value > 0):
+                raise InputError(f"machine {self.id}: {name} is {value}; expected a number above 0")
+        if not self.latencies_cycles:
+            raise InputError(f"machine {self.id}: no latency of a compute instruction is given")
+
+    @property
+    def most_cpes(self) -> int:
+        """Computing elements of the whole processor."""
+        return self.cpes_per_group * self.core_groups
+
+    def bandwidth(self, active_cpes: int) -> float:
+        """Compute the bandwidth of the core groups that active elements fill (Section V-C3)."""
+        if not 1 <= active_cpes <= self.most_cpes:
+            raise InputError(
+                f"{active_cpes} active CPEs: {self.name} has {self.most_cpes} "
+                f"({self.core_groups} core groups of {self.cpes_per_group}); give 1 to "
+                f"{self.most_cpes}"
+            )
+        return -(-active_cpes // self.cpes_per_group) * self.bandwidth_bytes_per_s
+
+
+class Direction(StrEnum):
+    """Which way a DMA request copies."""
+
+    IN = "in"
+    """From memory to the scratchpad."""
+    OUT = "out"
+    """From the scratchpad to memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """One array's part of a DMA request."""
+
+    bytes: float
+    chunk_bytes: float | None = None
+    """Bytes that lie side by side in memory; None if all do. Each chunk takes whole transactions
+    (Section III-C, strided transfers)."""
+
+    def __post_init__(self) -> None:
+        chunk = self.bytes if self.chunk_bytes is None else self.chunk_bytes
+        if not 0 < chunk <= self.bytes:
+            raise InputError(
+                f"a copy of {self.bytes} bytes in chunks of {chunk}; expected both above 0, and "
+                "chunks no larger than the copy"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DmaRequest:
+    """DMA requests of one kind, as one CPE issues them: one for all arrays of a copy intrinsic."""
+
+    name: str
+    direction: Direction
+    copies: tuple[Copy, ...]
+    count: float = 1.0
+    """Requests of one CPE."""
+
+    def __post_init__(self) -> None:
+        if not self.copies or self.count <= 0:
+            msg = f"DMA request {self.name}: needs at least one copy and a count above 0"
+            raise InputError(msg)
+
+    @property
+    def bytes(self) -> float:
+        """What one request copies: ``Req_size_DMA``."""
+        return sum(one.bytes for one in self.copies)
+
+    def divided(self, parts: int) -> "DmaRequest":
+        """Make smaller requests that copy the same in all (Section IV-1)."""
+        copies = tuple(
+            Copy(
+                bytes=one.bytes / parts,
+                chunk_bytes=one.chunk_bytes and min(one.chunk_bytes, one.bytes / parts),
+            )
+            for one in self.copies
+        )
+        return replace(self, copies=copies, count=self.count * parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GloadRequest:
+    """Gload requests of one kind: loads and stores of registers, around the scratchpad."""
+
+    name: str
+    bytes: float
+    """What one request moves: ``Req_size_g``."""
+    count: float
+    """Requests of one CPE."""
+
+    def __post_init__(self) -> None:
+        if self.bytes <= 0 or self.count <= 0:
+            msg = f"Gload request {self.name}: {self.count} of {self.bytes} bytes; expected above 0"
+            raise InputError(msg)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScratchpadKernel:
+    """A kernel as one CPE executes it, the longest where they differ."""
+
+    name: str
+    active_cpes: int
+    """``#active_CPEs``."""
+    dma: tuple[DmaRequest, ...] = ()
+    """``#DMA_reqs`` is the sum of their counts."""
+    gloads: tuple[GloadRequest, ...] = ()
+    """``#g_reqs`` is the sum of their counts."""
+    compute: Mapping[str, float] = field(default_factory=dict)
+    """``#t``: compute instructions by type; types are those of the machine."""
+    average_ilp: float = 1.0
+    """``avg_ILP``: compute instructions in flight together, at least 1."""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.average_ilp < 1 or self.active_cpes < 1:
+            raise InputError(
+                f"{self.name}: average ILP {self.average_ilp}, {self.active_cpes} active CPEs; "
+                "expected both at least 1"
+            )
+        if any(count < 0 for count in self.compute.values()):
+            raise InputError(f"{self.name}: a number of compute instructions is negative")
+        if not self.dma and not self.gloads and not any(self.compute.values()):
+            msg = f"{self.name}: no DMA or Gload request and no compute instruction is given"
+            raise InputError(msg)
+
 
 Requests = Sequence[tuple[float, float]]
 """Transactions of one request (``MRT``), and how many such requests one CPE issues."""
@@ -44,28 +194,6 @@ def count_transactions(request: DmaRequest, transaction_bytes: int) -> float:
         # What rounding leaves of a mean is no chunk.
         total += math.ceil(rest / transaction_bytes) if rest > 1e-6 * chunk else 0
     return total
-
-
-def count_groups(active_cpes: int, parallelism: float) -> int:
-    """Equation 9: virtual groups, ``NG = ceil(active_CPEs / MRP)``, at least one."""
-    # The paper writes no rounding of MRP, but only with whole CPEs do equations 9 to 11 give the 16
-    # groups that it states for 64 CPEs and large blocks (docs/explanation/analytic-scratchpad.md).
-    return math.ceil(active_cpes / max(1, math.floor(parallelism)))
-
-
-def average_latency(average_mrt: float, machine: ScratchpadMachine) -> float:
-    """Equation 11: cycles of a request, ``L_avg = L_base + (avg_MRT - 1) * Delta_delay``."""
-    return machine.base_latency_cycles + (average_mrt - 1) * machine.delay_cycles
-
-
-def request_parallelism(average_mrt: float, active_cpes: int, machine: ScratchpadMachine) -> float:
-    """Equation 10: CPEs whose requests together use the whole bandwidth during one latency.
-
-    ``MRP = L_avg * mem_bw / (Freq * Trans_size * avg_MRT)``; active CPEs say how many core groups
-    there are.
-    """
-    volume = machine.clock_hz * machine.transaction_bytes * average_mrt
-    return average_latency(average_mrt, machine) * machine.bandwidth(active_cpes) / volume
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,17 +261,14 @@ def model_kernel(kernel: ScratchpadKernel, machine: ScratchpadMachine) -> Scratc
             f"{', '.join(machine.latencies_cycles)}"
         )
     size, cpes = machine.transaction_bytes, kernel.active_cpes
-    dma = _collect(
-        [(count_transactions(one, size), one.count) for one in kernel.dma], cpes, machine
-    )
+    copies = [(count_transactions(one, size), one.count) for one in kernel.dma]
+    copy_in = [
+        own for one, own in zip(kernel.dma, copies, strict=True) if one.direction is Direction.IN
+    ]
+    dma = _collect(copies, cpes, machine)
     gload = _collect(
         [(float(math.ceil(one.bytes / size)), one.count) for one in kernel.gloads], cpes, machine
     )
-    copy_in = [
-        (count_transactions(one, size), one.count)
-        for one in kernel.dma
-        if one.direction is Direction.IN
-    ]
     cycles = sum(machine.latencies_cycles[kind] * count for kind, count in kernel.compute.items())
     t_comp = cycles / kernel.average_ilp / machine.clock_hz  # equation 6
     t_overlap = min(t_comp, dma.overlap_s + gload.overlap_s)  # equation 7
@@ -161,23 +286,31 @@ def model_kernel(kernel: ScratchpadKernel, machine: ScratchpadMachine) -> Scratc
 
 
 def _collect(requests: Requests, cpes: int, machine: ScratchpadMachine) -> RequestTerms:
-    count = sum(times for _, times in requests)
+    number = sum(times for _, times in requests)
     transactions = sum(mrt * times for mrt, times in requests)
-    average = parallelism = latency = 0.0
+    average = parallelism = cycles = 0.0
     groups = 1
-    if count:
-        average = transactions / count  # equation 12
-        parallelism = request_parallelism(average, cpes, machine)
-        groups = count_groups(cpes, parallelism)
-        latency = average_latency(average, machine) / machine.clock_hz
+    if number:
+        average = transactions / number  # equation 12
+        # Equation 11: cycles of a request, ``L_avg = L_base + (avg_MRT - 1) * Delta_delay``.
+        cycles = machine.base_latency_cycles + (average - 1) * machine.delay_cycles
+        # Equation 10: CPEs whose requests together use the whole bandwidth during one latency,
+        # ``MRP = L_avg * mem_bw / (Freq * Trans_size * avg_MRT)``, of all core groups.
+        volume = machine.clock_hz * machine.transaction_bytes * average
+        parallelism = cycles * machine.bandwidth(cpes) / volume
+        # Equation 9: virtual groups, ``NG = ceil(active_CPEs / MRP)``, at least one. The paper
+        # writes no rounding of MRP, but only with whole CPEs do equations 9 to 11 give the 16
+        # groups that it states for 64 CPEs and large blocks
+        # (docs/explanation/analytic-scratchpad.md).
+        groups = math.ceil(cpes / max(1, math.floor(parallelism)))
     time = request_time(requests, cpes, machine) / machine.clock_hz
     # Equation 8: the first virtual group and the last request overlap with nothing.
-    overlap = (1 - 1 / groups) * (1 - 1 / count) * time if count > 1 else 0.0
+    overlap = (1 - 1 / groups) * (1 - 1 / number) * time if number > 1 else 0.0
     return RequestTerms(
-        requests=count,
+        requests=number,
         transactions=transactions,
         average_mrt=average,
-        latency_s=latency,
+        latency_s=cycles / machine.clock_hz,
         parallelism=parallelism,
         groups=groups,
         time_s=time,

@@ -6,14 +6,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kernelcast.analytic.scratchpad.kernel import (
+from kernelcast.analytic.scratchpad import (
     Copy,
     Direction,
     DmaRequest,
     GloadRequest,
     ScratchpadKernel,
-)
-from kernelcast.analytic.scratchpad.model import (
     buffer_doubly,
     list_cpe_counts,
     model_kernel,
@@ -25,7 +23,7 @@ from kernelcast.launches.modelling.scratchpad import find_scratchpad, read_scrat
 from kernelcast.records.errors import InputError
 from support.machines import SW26010
 
-KERNELS = Path(__file__).resolve().parents[4] / "examples/scratchpad/kernels"
+KERNELS = Path(__file__).resolve().parents[3] / "examples/scratchpad/kernels"
 US = 1e-6
 
 

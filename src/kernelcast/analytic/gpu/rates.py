@@ -54,12 +54,11 @@ PAPER_2022 = LimiterConstants(
     is_paper=True,
     bandwidths={"v100": (2500e9, 790e9), "a100": (4500e9, 1400e9)},
 )
-_SETS = {one.name: one for one in (FITTED, PAPER_2022)}
 
 
 def match_constants(hit_rates: str) -> LimiterConstants:
-    """Give the set of constants that belongs to a set of hit rates: of the same name, if any."""
-    return _SETS.get(hit_rates, FITTED)
+    """Choose the constants that belong to hit rates of that name."""
+    return PAPER_2022 if hit_rates == PAPER_2022.name else FITTED
 
 
 ELEMENT_BYTES = 8
@@ -73,25 +72,8 @@ Curve = tuple[tuple[float, ...], tuple[float, ...]]
 proportional below the first point, flat above the last one."""
 
 
-def _read_curve(
-    gpu: GpuMachine, description: MachineDescription, name: str, peak: float, notes: list[str]
-) -> Curve:
-    curve, memory = description.curve(f"saturation/global/{name}"), description.memory("global")
-    if curve is not None:
-        return curve.x, curve.y
-    if memory is not None and memory.latency_s is not None:
-        enough = peak * memory.latency_s.value / ELEMENT_BYTES / gpu.compute_units
-        notes.append(f"saturation of {name}: not measured, from latency by Little's law")
-        return (enough,), (peak,)
-    notes.append(f"saturation of {name}: not measured and no latency known, taken as saturated")
-    return _make_flat(peak)
-
-
-def _make_flat(bytes_per_s: float) -> Curve:
-    # The first point is so low that no launch falls below it.
-    return (1e-9,), (bytes_per_s,)
-
-
+_NO_ITEMS = 1e-9
+"""So few work-items that no launch falls below them."""
 _BYTES_PER_CYCLE = 128
 _LAUNCH_S = 2.4e-6
 """The published machine descriptions that know it say 1.6 to 3.3 us."""
@@ -167,15 +149,26 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
     known = [one.value for one in launches if one is not None]
     if not known:
         notes.append(f"launch_s: not in the machine description, {_LAUNCH_S:g} s assumed")
-    if dram_rate:
-        dram_load = dram_copy = _make_flat(dram_rate)
-    else:
-        load = gpu.dram_load_bytes_per_s or gpu.dram_copy_bytes_per_s
-        copy = gpu.dram_copy_bytes_per_s or load
-        if not load or not copy:
-            refuse_missing(gpu.id, "the bandwidth of global memory", "bandwidth")
-        dram_load = _read_curve(gpu, machine, "load", load, notes)
-        dram_copy = _read_curve(gpu, machine, "copy", copy, notes)
+    load = dram_rate or gpu.dram_load_bytes_per_s or gpu.dram_copy_bytes_per_s
+    copy = dram_rate or gpu.dram_copy_bytes_per_s or load
+    if not load or not copy:
+        refuse_missing(gpu.id, "the bandwidth of global memory", "bandwidth")
+
+    def read_curve(name: str, peak: float) -> Curve:
+        curve, enough = machine.curve(f"saturation/global/{name}"), _NO_ITEMS
+        if dram_rate:
+            pass
+        elif curve is not None:
+            return curve.x, curve.y
+        elif memory is not None and memory.latency_s is not None:
+            enough = peak * memory.latency_s.value / ELEMENT_BYTES / gpu.compute_units
+            notes.append(f"saturation of {name}: not measured, from latency by Little's law")
+        else:
+            about = "not measured and no latency known, taken as saturated"
+            notes.append(f"saturation of {name}: {about}")
+        return (enough,), (peak,)
+
+    dram_load, dram_copy = read_curve("load", load), read_curve("copy", copy)
     clock_hz = gpu.clock_hz
     if clock_hz is None:
         if gpu.l1_bytes_per_s is None:
@@ -214,6 +207,6 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
         costs={name: one.value for name, one in machine.costs.items()},
         launch_s=min(known, default=_LAUNCH_S),
         translation=translation,
-        notes=tuple(notes),
         overlap_power=constants.overlap_power if own is None else own.value,
+        notes=tuple(notes),
     )

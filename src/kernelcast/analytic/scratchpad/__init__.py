@@ -1,1 +1,0 @@
-"""The model of processors with scratchpads instead of caches (SW26010)."""
