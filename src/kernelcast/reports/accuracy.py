@@ -82,58 +82,53 @@ def read_kernel_launches(store: Store, kernel: str) -> tuple[HeldLaunch, ...]:
         if "/".join(filter(None, (row.suite, row.application, row.kernel))) == kernel:
             by_launch.setdefault(row.launch_key, []).append(row)
     newest_first = sorted(by_launch.values(), key=lambda rows: -(rows[-1].measured_at_us or 0))
-    return tuple(map(_sum_up, newest_first[:1000]))
-
-
-def _sum_up(rows: Sequence[Any]) -> HeldLaunch:
-    linear_s = next((one.linear_s for one in reversed(rows) if one.linear_s is not None), 0.0)
-    drawn = [one for one in rows if one.place <= _DRAWN]
-    summed = drawn[-_SUMMED:]
-    times, tenth = sorted(one.seconds for one in summed), (len(summed) - 1) // 10
-    noises = [one.noise for one in summed if one.run_count > 1 and one.noise is not None]
-    noise = fmean(noises) if noises else None
-    if len(times) > 1:
-        noise = (times[-1 - tenth] - times[tenth]) / 2 / median(times)
-    # The newest one is answered from those before. 1,000 launches take 0.25 s so, and a lasting
-    # shift is seen after three to six.
-    remembered, shifted_at = _replay(drawn[-12:])
-    ndrange = load_ndrange(rows[-1].ndrange)
-    return HeldLaunch(
-        device_id=rows[-1].device_id,
-        global_size=None if ndrange is None else ndrange.global_size,
-        observations=len(summed),
-        seconds=median(times),
-        noise=noise,
-        when=load_time(rows[-1].measured_at_us),
-        linear_s=linear_s if linear_s > 0 else None,
-        times=[(when, one.seconds) for one in drawn if (when := load_time(one.measured_at_us))],
-        remembered=remembered,
-        shifted_at=shifted_at,
-    )
-
-
-def _replay(rows: Sequence[Any]) -> tuple[tuple[Interval, float] | None, datetime | None]:
-    """Answer the newest observation of a launch from those before it; tell when times shifted."""
-    history, remembered, shifted_at = LaunchHistory(), None, None
-    for place, one in enumerate(rows, 1):
-        when = load_time(one.measured_at_us)
-        if place == len(rows) and (answer := history.answer(DEFAULT_COVERAGE)) is not None:
-            remembered = (answer, one.seconds)
-        noise = one.noise if one.run_count > 1 else None
-        shifts = history.shifts
-        history.add(Seen(seconds=one.seconds, noise=noise, when=when))
-        if history.shifts > shifts:
-            shifted_at = when
-    return remembered, shifted_at
+    found = []
+    for rows in newest_first[:1000]:
+        newest = rows[-1]
+        linear_s = next((one.linear_s for one in reversed(rows) if one.linear_s is not None), 0.0)
+        drawn = [one for one in rows if one.place <= _DRAWN]
+        summed = drawn[-_SUMMED:]
+        times, tenth = sorted(one.seconds for one in summed), (len(summed) - 1) // 10
+        noises = [one.noise for one in summed if one.run_count > 1 and one.noise is not None]
+        noise = fmean(noises) if noises else None
+        if len(times) > 1:
+            noise = (times[-1 - tenth] - times[tenth]) / 2 / median(times)
+        # The newest one is answered from those before. 1,000 launches take 0.25 s so, and a lasting
+        # shift is seen after three to six.
+        history, remembered, shifted_at = LaunchHistory(), None, None
+        for place, one in enumerate(told := drawn[-12:], 1):
+            when, shifts = load_time(one.measured_at_us), history.shifts
+            if place == len(told) and (answer := history.answer(DEFAULT_COVERAGE)) is not None:
+                remembered = (answer, one.seconds)
+            own = one.noise if one.run_count > 1 else None
+            history.add(Seen(seconds=one.seconds, noise=own, when=when))
+            if history.shifts > shifts:
+                shifted_at = when
+        ndrange = load_ndrange(newest.ndrange)
+        found.append(
+            HeldLaunch(
+                device_id=newest.device_id,
+                global_size=None if ndrange is None else ndrange.global_size,
+                observations=len(summed),
+                seconds=median(times),
+                noise=noise,
+                when=load_time(newest.measured_at_us),
+                linear_s=linear_s if linear_s > 0 else None,
+                times=[
+                    (when, one.seconds) for one in drawn if (when := load_time(one.measured_at_us))
+                ],
+                remembered=remembered,
+                shifted_at=shifted_at,
+            )
+        )
+    return tuple(found)
 
 
 def read_report(content: Mapping[str, Any]) -> ValidationReport:
-    """Read the result of a validation."""
     return report_from_json(json.dumps(content))
 
 
 def read_comparison(content: Mapping[str, Any]) -> Comparison:
-    """Read the result of a comparison."""
     return comparison_from_json(json.dumps(content))
 
 
@@ -159,7 +154,6 @@ class UsedModel:
     name: str
     """``model/device``, or the model alone where it serves all devices."""
     version: str
-    """The one in use."""
     is_shipped: bool
     """Whether it came with the package."""
 

@@ -100,10 +100,6 @@ class Figure:
     heights: tuple[float, ...] = (3.8,)
     """Of the rows, in inches; the last holds for those that follow. A page is 8 inches wide."""
 
-    def list_heights(self) -> list[float]:
-        rows = -(-len(self.charts) // min(self.columns, len(self.charts)))
-        return [self.heights[min(row, len(self.heights) - 1)] for row in range(rows)]
-
 
 def clip_seconds(seconds: float) -> float:
     """Bring a time to where an axis of times may end."""
@@ -208,26 +204,23 @@ def make_plain(text: str) -> str:
 
 def chart_to_plain(chart: Chart) -> Mapping[str, Any]:
     """Write a chart as its script reads it: a point is a list, cut where nothing follows."""
+    series = []
+    for one in chart.series:
+        points = []
+        for at in one.points:
+            ends = [_shorten(value) for value in (at.x, at.y, at.low, at.high)]
+            values: list[float | str | None] = [*ends, at.label, at.link]
+            while values and values[-1] in (None, ""):
+                values.pop()
+            points.append(values)
+        series.append({"name": one.name, "kind": one.kind, "points": points})
     return {
         "x": asdict(chart.x),
         "y": asdict(chart.y),
         "isUpright": chart.is_upright,
         "isSquare": chart.is_square,
-        "series": [
-            {"name": one.name, "kind": one.kind, "points": [_write(each) for each in one.points]}
-            for one in chart.series
-        ],
+        "series": series,
     }
-
-
-def _write(point: Point) -> list[float | str | None]:
-    values: list[float | str | None] = [
-        _shorten(point.x), _shorten(point.y), _shorten(point.low), _shorten(point.high),
-        point.label, point.link,
-    ]  # fmt: skip
-    while values and values[-1] in (None, ""):
-        values.pop()
-    return values
 
 
 def _shorten(value: float | None) -> float | None:

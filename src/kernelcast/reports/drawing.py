@@ -117,7 +117,8 @@ def _draw(
     from matplotlib import rc_context
     from matplotlib.figure import Figure as Canvas
 
-    heights = figure.list_heights()
+    rows = -(-len(figure.charts) // min(figure.columns, len(figure.charts)))
+    heights = [figure.heights[min(row, len(figure.heights) - 1)] for row in range(rows)]
     with rc_context({**STYLE, "svg.fonttype": fonttype}):
         canvas = Canvas(figsize=(WIDTH_INCHES, sum(heights)), layout="constrained")
         draw_charts(canvas, *figure.charts, columns=figure.columns, heights=heights)

@@ -9,7 +9,6 @@ from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.launches.features import KernelFeatures
 from kernelcast.records.operations import MemorySpace, NumberClass, OperationCounts, OperationKind
-from kernelcast.records.software_counters import RequestPattern
 from kernelcast.reports.numbers import format_count
 
 _SHORT = {
@@ -66,20 +65,6 @@ def write_guard(access: MemoryAccess) -> str:
     return "" if access.guard == TRUE else shorten(str(access.guard))
 
 
-def describe_request(request: RequestPattern) -> str:
-    """Say how the work-items of a warp touch memory, in a few words."""
-    if request.space is MemorySpace.LOCAL:
-        conflicts = request.bank_conflicts_per_request
-        if not conflicts:
-            return "no bank conflicts"
-        return f"{format_count(conflicts)} bank conflicts/request"
-    sectors = format_count(request.sectors_per_request)
-    ideal = format_count(request.ideal_sectors_per_request)
-    if request.is_coalesced:
-        return f"{sectors} sectors/request"
-    return f"{sectors} sectors/request where {ideal} would do"
-
-
 _K = OperationKind
 ARITHMETIC = (
     _K.ADD, _K.MULTIPLY, _K.FUSED, _K.DIVIDE, _K.LOGIC, _K.COMPARE, _K.SELECT,
@@ -127,11 +112,6 @@ class AnnotatedLine:
     """Where that goes, each place once."""
 
 
-def expand_source(features: KernelFeatures) -> str:
-    """Format the source as it is shown."""
-    return features.problem.kernel.source.expandtabs(4).rstrip()
-
-
 def annotate(features: KernelFeatures) -> tuple[AnnotatedLine, ...]:
     """Put counts and addresses beside the lines of a source; measured ones where there are."""
     counters = features.best_counters
@@ -142,27 +122,42 @@ def annotate(features: KernelFeatures) -> tuple[AnnotatedLine, ...]:
     requests = {pattern.site: pattern for pattern in counters.patterns}
     accesses: dict[int, dict[LineAccess, None]] = {}
     for access in features.facts.accesses:
-        request = requests.get(access.site)
+        request, told = requests.get(access.site), ""
+        if request is not None and request.space is MemorySpace.LOCAL:
+            conflicts = request.bank_conflicts_per_request
+            ways = f"{format_count(conflicts)} bank conflicts/request"
+            told = ways if conflicts else "no bank conflicts"
+        elif request is not None:
+            told = f"{format_count(request.sectors_per_request)} sectors/request"
+            if not request.is_coalesced:
+                told += f" where {format_count(request.ideal_sectors_per_request)} would do"
         is_usual = access.pattern is AddressPattern.QUASI_AFFINE
         described = LineAccess(
             kind=str(access.kind),
             address=write_address(access, features.facts),
             guard=write_guard(access),
             pattern="" if is_usual else str(access.pattern),
-            requests="" if request is None else describe_request(request),
+            requests=told,
         )
         accesses.setdefault(access.line, {})[described] = None
     found = []
-    for number, code in enumerate(expand_source(features).split("\n"), start=1):
+    source = features.problem.kernel.source.expandtabs(4).rstrip()
+    for number, code in enumerate(source.split("\n"), start=1):
         places, one = tuple(accesses.get(number, ())), facts.get(number)
         line = AnnotatedLine(number=number, code=code, accesses=places)
         if one is not None:
+            moved = [
+                f"{format_count(times)} {text}"
+                for is_store, text in ((False, "ld"), (True, "st"))
+                if (times := sum(one.once.count_memory(space, is_store=is_store)
+                                 for space in MemorySpace))
+            ]  # fmt: skip
             line = replace(
                 line,
                 runs=one.executions(counts),
                 share=weights[number] / total,
                 operations=tuple(summarise_operations(one.once)),
-                memory=summarise_memory(one.once),
+                memory="  ".join(moved),
             )
         found.append(line)
     return tuple(found)
@@ -181,16 +176,6 @@ def summarise_operations(counts: OperationCounts) -> list[str]:
         if times := counts.count(kind):
             found.append(text if times == 1 else f"{format_count(times)} {text}")
     return found
-
-
-def summarise_memory(counts: OperationCounts) -> str:
-    """Summarise how much is loaded and stored, in a few words."""
-    words = []
-    for is_store, text in ((False, "ld"), (True, "st")):
-        times = sum(counts.count_memory(space, is_store=is_store) for space in MemorySpace)
-        if times:
-            words.append(f"{format_count(times)} {text}")
-    return "  ".join(words)
 
 
 def weigh(counts: OperationCounts) -> float:

@@ -58,14 +58,6 @@ PUBLISHED = (
 """Every device of the paper; it gives the cost for NVIDIA (8 %) and AMD (15 %) as a whole."""
 
 
-def choose_model(report: ValidationReport) -> str:
-    """Choose the model that pictures show: the hybrid, else the last that is not the linear one."""
-    names = report.models
-    if FAVOURITE in names:
-        return FAVOURITE
-    return next((one for one in reversed(names) if one != _BASELINE), names[-1])
-
-
 def present_validation(
     report: ValidationReport,
     points: pd.DataFrame | None = None,
@@ -78,7 +70,12 @@ def present_validation(
         f"{len(rows.keys)} launches of {len(set(rows.kernels))} kernels; held out: one {split} at "
         f"a time; intervals shall hold {report.coverage * 100:g} %"
     )
-    chosen = rows.models[-1].model if is_brief else choose_model(report)
+    # Pictures show the hybrid, else the last model that is not the linear one.
+    names = report.models
+    others = [one for one in names if one != _BASELINE] or names
+    chosen = FAVOURITE if FAVOURITE in names else others[-1]
+    if is_brief:
+        chosen = rows.models[-1].model
     if not is_brief:
         versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
         digest = report.data_digest[:12]
