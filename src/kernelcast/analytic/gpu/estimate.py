@@ -228,6 +228,7 @@ class LimiterModel:
         moved = volumes.l2_load_bytes + volumes.l2_store_bytes
         # Local memory delivers once a cycle.
         local_per_s = machine.compute_units * rates.clock_hz / plan.private_factor
+        atomics_s = self.time_atomics()
         # A barrier stops a work-group, not its neighbours.
         barriers = self.launch.executed.count(Kind.BARRIER)
         if barriers and "barrier_s" not in rates.costs:
@@ -252,7 +253,7 @@ class LimiterModel:
             "DRAM": self.time_dram(plan),
             "latency": self.time_latency(plan),
             "local": self.local_cycles * volumes.warps / local_per_s,
-            "atomics": self.time_atomics(),
+            "atomics": atomics_s,
             "barriers": barriers * barrier_s * plan.waves,
             "dispatch": volumes.work_groups * dispatch_s,
             "translation": groups_per_unit * max(volumes.pages - pages, 0.0) * miss_s,
