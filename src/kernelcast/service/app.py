@@ -48,7 +48,6 @@ from kernelcast.service_state import StoreError
 
 API_VERSION: Final = "1.14.0"
 """Grows with every change of the API: docs/reference/openapi.yaml."""
-_LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
     "4XX": {"model": ErrorAnswer, "description": "The request cannot be answered."},
     "422": {
@@ -65,7 +64,6 @@ _CODES: Final = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "body_too_large",
 }
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _HEADERS: Final = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -75,8 +73,6 @@ _HEADERS: Final = {
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
     "cache-control": "no-store",
 }
-_SIGN_IN_BYTES: Final = 4096
-"""Of the form of a stranger: a token and where to go."""
 STREAMS: Final = "/events"  # they would go on where nobody listens
 router = APIRouter(tags=["operation"])
 
@@ -106,8 +102,8 @@ def create_app(
     for kind in (KernelcastError, ApiError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, answer_error)
     # Where tokens are needed a page of another site has none.
-    hosts = _LOOPBACK_NAMES if settings.is_loopback and not settings.trusted_proxies else None
-
+    is_ours_alone = settings.is_loopback and not settings.trusted_proxies
+    hosts = ("localhost", "127.0.0.1", "[::1]") if is_ours_alone else None
     # What fits one packet gains nothing.
     app.add_middleware(GZipMiddleware, minimum_size=1400, compresslevel=5)
     most = settings.limits.body_bytes
@@ -312,7 +308,8 @@ class Frame:
         has_body = told_bytes != "0" or "transfer-encoding" in headers
         state = scope.setdefault("state", {})
         state |= {"request_id": request_id, "has_body": has_body}
-        most = _SIGN_IN_BYTES if scope["path"] == SIGN_IN_PATH else self._body_bytes
+        # The form of a stranger holds a token and where to go.
+        most = 4096 if scope["path"] == SIGN_IN_PATH else self._body_bytes
         size = int(told_bytes) if told_bytes.isdecimal() and int(told_bytes) > most else 0
         is_read, is_begun, status = not has_body, False, 500
         method = scope["method"]
@@ -390,7 +387,7 @@ class Frame:
                 f"this service is not called {name!r}; use one of {names}",
             )  # fmt: skip
         origin = headers.get("origin")
-        is_safe = scope["method"] in _SAFE_METHODS
+        is_safe = scope["method"] in {"GET", "HEAD", "OPTIONS"}
         # Browsers name the origin of every form; what names none is no browser, and has the API.
         if is_safe or (origin is None and scope["path"].startswith(OF_PROGRAMS)):
             return

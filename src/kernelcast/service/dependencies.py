@@ -29,11 +29,7 @@ from kernelcast.service.telemetry import log
 
 SIGN_IN_PATH: Final = "/sign-in"
 """Takes the form of somebody who is not known yet."""
-_BEARER = HTTPBearer(auto_error=False, description="A token of `kernelcast serve token create`.")
 _FILES: Final = StaticFiles()  # compares tags; no file is read
-_NOT_MODIFIED: Final[dict[int | str, dict[str, Any]]] = {
-    304: {"description": "The ETag in If-None-Match still holds."}
-}
 _SHOWN_NAMES: Final = 10
 
 
@@ -161,7 +157,9 @@ async def read_form(request: Request) -> Form:
 
 
 OurService = Annotated[Service, Depends(get_service)]
-Documented = Depends(_BEARER)
+Documented = Depends(
+    HTTPBearer(auto_error=False, description="A token of `kernelcast serve token create`.")
+)
 """Tells readers of the API's description that tokens exist; `identify` reads them."""
 KnownParameters = Depends(_refuse_unknown_parameters)
 """Refuses what a route of the API does not declare; pages ignore what other programs append."""
@@ -228,7 +226,8 @@ class ConditionalRoute(Route):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - FastAPI's
         if "GET" in (options.get("methods") or ()):
-            options["responses"] = {**(options.get("responses") or {}), **_NOT_MODIFIED}
+            answered = {304: {"description": "The ETag in If-None-Match still holds."}}
+            options["responses"] = {**(options.get("responses") or {}), **answered}
         super().__init__(*arguments, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

@@ -136,7 +136,6 @@ def refuse_text() -> NoReturn:
     )
 
 
-_HIDDEN: Final = "(path withheld)"
 _ROOTS: Final = (
     "/usr", "/opt", "/etc", "/var", "/lib", "/lib64", "/bin", "/proc", "/sys", "/dev", "/run",
     "/root", "/home", "/tmp", "/srv", "/mnt", "/media", "/boot", "/nix", "/snap",
@@ -223,7 +222,7 @@ def redact_paths(text: str) -> str:
     known = {one.rstrip("/") for one in own} | set(_ROOTS)
     folders = sorted((one for one in known if one.startswith("/")), key=len, reverse=True)
     names = "|".join(map(re.escape, folders))
-    return re.sub(rf"(?<![\w/.:-])(?:{names}){_PATH_TAIL}", _HIDDEN, text)
+    return re.sub(rf"(?<![\w/.:-])(?:{names}){_PATH_TAIL}", "(path withheld)", text)
 
 
 def _bare(line: str) -> str:

@@ -40,9 +40,6 @@ from kernelcast.workers.wire import decode, encode
 _APART_S: Final = 1.0
 """Between two refinements, and after a launch was asked for, at least: moments that lie close
 together share what disturbs them."""
-_STANDS: Final = timedelta(minutes=10)
-"""After the first time; each further time four times as long."""
-_LONGEST: Final = timedelta(days=1)
 _MOST: Final = 256
 """Of each device; the oldest are forgotten."""
 
@@ -318,7 +315,9 @@ class TimedOut:
 
     @property
     def until(self) -> datetime:
-        return self.at + min(_LONGEST, _STANDS * (1 << 2 * min(self.times - 1, 9)))
+        """Ten minutes, each further time four times as long, a day at most."""
+        stands = timedelta(minutes=10) * (1 << 2 * min(self.times - 1, 9))
+        return self.at + min(timedelta(days=1), stands)
 
 
 def refuse_repeat(ask: Ask, metrics: Metrics) -> None:

@@ -27,7 +27,6 @@ _FLAGS: Final = frozenset({
     "-cl-kernel-arg-info",
 })  # fmt: skip
 _KERNEL = re.compile(r"[A-Za-z_]\w{0,254}", re.ASCII)
-_NUL: Final = "\0"
 # Few bodies hold one of these; only those are read twice. JSON escapes half of a surrogate pair as
 # \ud800 to \udfff, and Python reads the bytes of one, which UTF-8 does not have, as one too. A body
 # in UTF-16 is full of NULs.
@@ -94,7 +93,7 @@ def is_text(text: str) -> bool:
         text.encode()
     except UnicodeEncodeError:
         return False
-    return _NUL not in text
+    return "\0" not in text
 
 
 def is_plain_json(body: bytes) -> bool:

@@ -201,13 +201,10 @@ class ProblemOut(Open):
     buffer_bytes: int
 
 
-_FIRST: Final = datetime(2008, 12, 8, tzinfo=UTC)  # OpenCL 1.0
-_CLOCKS_DIFFER: Final = timedelta(days=1)
-
-
 def _check_moment(moment: datetime) -> datetime:
     """Refuse moments at which nothing can have been measured."""
-    if not _FIRST <= moment <= datetime.now(UTC) + _CLOCKS_DIFFER:
+    first = datetime(2008, 12, 8, tzinfo=UTC)  # OpenCL 1.0
+    if not first <= moment <= datetime.now(UTC) + timedelta(days=1):  # clocks differ
         msg = f"{moment.isoformat()} is before OpenCL was there or in the future; give when it ran"
         raise ValueError(msg)
     return moment

@@ -15,8 +15,6 @@ from kernelcast.launches.settings import DEFAULT_LEAST_GAIN
 from kernelcast.predictor.confinement import Protection, SandboxMode, choose_protection
 from kernelcast.records.errors import InputError
 
-DEFAULT_HOST = "127.0.0.1"
-DEFAULT_PORT = 8372
 API_PREFIX: Final = "/v1"
 """Where the API is."""
 _RANGES: Final = {
@@ -75,8 +73,8 @@ class Instance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
-    host: str = DEFAULT_HOST
-    port: int = DEFAULT_PORT
+    host: str = "127.0.0.1"
+    port: int = 8372
     workers: int = 1
     """Processes."""
     database: str | None = None

@@ -20,14 +20,10 @@ from kernelcast.workers.protocol import Reporter
 
 PROGRAM = "bwrap"
 _PACKAGE = Path(__file__).resolve().parent.parent
-_ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _SYSTEM = (
     "/usr", "/opt/intel", "/opt/rocm", "/etc/OpenCL", "/etc/ld.so.cache", "/etc/ld.so.conf",
     "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime", "/etc/nvidia", "/sys",
 )  # fmt: skip
-_DEVICES = ("/dev/dri", "/dev/kfd", "/dev/dxg")
-_DEVICE_PATTERNS = ("nvidia*", "accel*")
-_VENDORS = "OCL_ICD_VENDORS"
 _OWN = "/tmp"
 # Of runtimes, compilers and libraries that choose or tune devices; nothing that names a place of
 # the user's, and no secret.
@@ -80,7 +76,7 @@ def confine(
                "--unshare-uts", "--unshare-cgroup-try", "--hostname", "sandbox"]  # fmt: skip
     options += ["--perms", "1777", "--tmpfs", _OWN, "--chdir", _OWN]
     # Make /bin, /lib and the like what they are outside: links into /usr, or folders.
-    for name in _ROOT_FOLDERS:
+    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         path = Path("/", name)
         if path.is_symlink():
             options += ["--symlink", str(path.readlink()), str(path)]
@@ -146,7 +142,7 @@ def _list_system(environment: Mapping[str, str]) -> Iterator[Path]:
     """List the system's libraries and those that the OpenCL loader is told of."""
     yield from map(Path, _SYSTEM)
     folders = [Path("/etc/OpenCL/vendors")]
-    chosen = environment.get(_VENDORS)
+    chosen = environment.get("OCL_ICD_VENDORS")
     if chosen:
         folders.append(Path(chosen))
         yield Path(chosen)
@@ -165,10 +161,8 @@ def _list_system(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _list_devices() -> list[Path]:
-    found = [Path(one) for one in _DEVICES]
-    for pattern in _DEVICE_PATTERNS:
-        found += sorted(Path("/dev").glob(pattern))
-    return [one for one in found if one.exists()]
+    patterns = ("dri", "kfd", "dxg", "nvidia*", "accel*")
+    return [device for one in patterns for device in sorted(Path("/dev").glob(one))]
 
 
 _SECRETS = ("/etc/shadow", "/etc/passwd", "/root", "/home", "/var", "/run")

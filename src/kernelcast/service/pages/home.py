@@ -26,8 +26,6 @@ from kernelcast.service.settings import API_PREFIX
 from kernelcast.service_state import AnswerFilter
 
 router = APIRouter(route_class=Route)
-_MOST_ANSWERS: Final = 8
-_RECENT: Final = timedelta(days=28)
 _MOVED: Final = {
     "/observations": "/kernels", "/estimates": "/kernels?show=estimates",
     "/comparing": "/accuracy/compare", "/models": "/accuracy/models",
@@ -44,10 +42,8 @@ async def show_home(page: Reader) -> Response:
     devices, failure = await service.devices.find()
     calibrated = await asyncio.to_thread(list_calibrated)
     used, *_failures = await run_in_thread(read_models, service.settings.registry)
-    answered = await asyncio.to_thread(
-        service.state.answers.find, AnswerFilter(), most=_MOST_ANSWERS
-    )
-    recent = AnswerFilter(given_from=datetime.now(UTC) - _RECENT)
+    answered = await asyncio.to_thread(service.state.answers.find, AnswerFilter(), most=8)
+    recent = AnswerFilter(given_from=datetime.now(UTC) - timedelta(days=28))
     shifts = sorted(service.answers.shifts.values(), key=lambda one: one.at, reverse=True)
     values = {
         "instance": service.settings.instance,

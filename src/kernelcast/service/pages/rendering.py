@@ -44,7 +44,6 @@ _HEADERS: Final = {
     # Forms of pages without a referrer would tell no origin either.
     "referrer-policy": "same-origin",
 }
-_TEMPLATES: Final = Path(__file__).parent / "templates"
 _TIERS: Final = {
     "history": "this very launch was measured before",
     "sizes": "other sizes of this kernel are known",
@@ -66,11 +65,7 @@ async def run_in_thread(function: Callable[P, T], *args: P.args, **options: P.kw
 
 
 def render(
-    request: Request,
-    template: str,
-    values: dict[str, Any] | None = None,
-    *,
-    status: int = HTTPStatus.OK,
+    request: Request, template: str, values: dict[str, Any], *, status: int = HTTPStatus.OK
 ) -> Response:
     """Make a page, or a part of one, of a template below ``templates``."""
     found = getattr(request.state, "identified", None)
@@ -83,7 +78,7 @@ def render(
         "is_fragment": is_fragment(request),
         "can": lambda scope: Scope(scope) in scopes,
     }
-    text = _environment().get_template(template).render(shared | (values or {}))
+    text = _environment().get_template(template).render(shared | values)
     return HTMLResponse(text, status, _HEADERS)
 
 
@@ -123,7 +118,7 @@ def fill(template: str, macro: str, *values: object) -> str:
 
 @cache
 def _environment() -> Environment:
-    found = make_environment(_TEMPLATES)
+    found = make_environment(Path(__file__).parent / "templates")
     found.globals["tiers"] = _TIERS
     found.filters.update({
         "seconds": write_seconds, "share": write_share, "memory": _typeset(numbers.format_bytes),

@@ -25,20 +25,19 @@ from kernelcast.service.settings import API_PREFIX
 
 router = APIRouter(tags=["jobs"], route_class=Route)
 _LOOK_S: Final = 0.5
-_ON_DEVICES = frozenset({JobKind.COLLECT, JobKind.CALIBRATE})
 _ACCEPTED: Final[dict[int | str, dict[str, Any]]] = {
     202: {
         "description": "The job waits for its turn.",
         "headers": {"Location": {"description": "Path of the job.", "schema": {"type": "string"}}},
     }
 }
-_KEY = Header(
-    alias="Idempotency-Key",
-    min_length=1,
-    max_length=200,
-    description="A request that is sent again with it starts no second job.",
-)
-Key = Annotated[str | None, _KEY]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key", min_length=1, max_length=200,
+        description="A request that is sent again with it starts no second job.",
+    ),
+]  # fmt: skip
 Most = Annotated[int, Query(ge=1, le=1000)]
 Devices = Annotated[list[Text], Field(max_length=64)]
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -424,7 +423,7 @@ async def add_job(
     await asyncio.to_thread(check_job, kind, options)
     asked = json.dumps([kind, options], sort_keys=True)
     devices: tuple[str, ...] = ()
-    if kind in _ON_DEVICES:
+    if kind in {JobKind.COLLECT, JobKind.CALIBRATE}:
         chosen = await call.service.devices.choose(options.get("devices", ()))
         devices = tuple(one.id for one in chosen)
         options = {**options, "devices": list(devices)}
