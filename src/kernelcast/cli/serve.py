@@ -107,8 +107,8 @@ def serve(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - Serv
     if ctx.invoked_subcommand is not None:
         return
     from kernelcast.predictor.confinement import SandboxMode
+    from kernelcast.service.app import serve as run_service
     from kernelcast.service.authentication import read_token_file
-    from kernelcast.service.process import serve as run_service
     from kernelcast.service.settings import Limits, ServiceSettings
 
     limits = replace(

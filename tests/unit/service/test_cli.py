@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from kernelcast.cli import app
 from kernelcast.predictor.confinement import SandboxMode
-from kernelcast.service import ServiceSettings, process
+from kernelcast.service import ServiceSettings
 from kernelcast.service.settings import CONVERTER
 
 
@@ -26,7 +26,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[ServiceSettings]:
         found.append(settings)
         tell("http://127.0.0.1:8372/")
 
-    monkeypatch.setattr(process, "serve", keep)
+    monkeypatch.setattr("kernelcast.service.app.serve", keep)
     return found
 
 
