@@ -16,22 +16,20 @@ import httpx
 import numpy as np
 import yaml
 
-from kernelcast.client.answers import (
+from kernelcast.client.exchange import (
+    HEALTH,
+    ConnectionFailedError,
     Device,
     EstimateAnswer,
     Job,
     Machine,
     Model,
+    Patience,
     ServiceError,
+    ServiceIdentity,
     StoredAnswer,
     StoredObservation,
     StoredRows,
-)
-from kernelcast.client.transport import (
-    HEALTH,
-    ConnectionFailedError,
-    Patience,
-    ServiceIdentity,
     Transport,
     WrongServiceError,
     read_error,

@@ -18,7 +18,7 @@ from kernelcast.client import (
     WrongServiceError,
     read_problem_file,
 )
-from kernelcast.client.transport import Patience
+from kernelcast.client.exchange import Patience
 
 Plain = dict[str, Any]
 EXAMPLES = Path(__file__).parents[3] / "examples"
