@@ -1,4 +1,4 @@
-"""What was answered is kept, compared with what is observed, summed up and, later, forgotten."""
+"""What was answered and observed is kept, compared, summed up and, later, forgotten."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
+from kernelcast.collection.data_rows import remove_by_hand
 from kernelcast.launches.data_store import Selection, open_data_store
 from kernelcast.records.observation import Origin
 from kernelcast.service import ServiceSettings
@@ -17,10 +18,13 @@ from kernelcast.service_state import (
     AnswerFilter,
     AnswerRecord,
     ServiceState,
+    Store,
     StoreError,
     make_id,
 )
+from kernelcast.service_state.state import ChangeTable
 from support.observations import make_observation
+from support.running_service import wait_until
 from support.service_backend import (
     FIRST,
     FakeBackend,
@@ -217,3 +221,50 @@ def test_observations_are_listed_by_time_in_parts(
     size = {"global_size": ",".join(map(str, wanted))}
     sized = client.get("/v1/observations", params=size).json()
     assert [one["global_size"] for one in sized["observations"]] == [wanted] * sized["count"]
+
+
+def _report(problem: Plain, key: str, **more: object) -> Plain:
+    return {"key": key, "problem": problem, "device": FIRST, "seconds": 0.5, **more}
+
+
+def test_other_observations_leave_an_answer_as_it_is(
+    client: TestClient, backend: FakeBackend, problem: Plain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is observed of another launch costs no sampling of this one."""
+    looks: list[int] = []
+    look = backend.generation
+    monkeypatch.setattr(backend, "generation", lambda: (looks.append(1), look())[1])
+    estimate(client, problem)
+    observe(client, _report({**problem, "global_size": [128]}, "a"))
+    seen = len(looks) + 2  # the first may have begun before
+    wait_until(lambda: len(looks), lambda count: count >= seen)
+    assert estimate(client, problem)["tier"] == "linear"
+    assert backend.calls["sample"] == 1
+
+
+def test_a_store_that_is_away_is_told(
+    client: TestClient, problem: Plain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """503 and Retry-After, nothing acknowledged; kept answers still come."""
+    estimate(client, problem)
+    fail = Mock(side_effect=StoreError("the server does not answer"))
+    monkeypatch.setattr(Store, "add_many", fail)
+    monkeypatch.setattr(ChangeTable, "read", fail)
+    refused = client.post("/v1/observations", json={"observations": [_report(problem, "a")]})
+    assert estimate(client, problem)["is_kept"]
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "database_unavailable")
+    assert "retry-after" in refused.headers
+
+
+def test_what_is_removed_at_a_terminal_is_noticed(
+    client: TestClient, settings: ServiceSettings, problem: Plain
+) -> None:
+    """The service's answers follow, and its audit log says so."""
+    observe(client, *(_report(problem, key, seconds=3e-5) for key in ("a", "b")))
+    assert estimate(client, problem)["tier"] == "history"
+    with open_data_store(settings.database) as store:
+        assert remove_by_hand(store, Selection(kernels=("fill",)), 2) == 2
+    wait_until(lambda: estimate(client, problem)["tier"], lambda tier: tier == "linear")
+    (entry,) = client.get("/v1/audit").json()["entries"]
+    assert entry["actor"].startswith("command line: ")
+    assert entry["detail"] == {"kernels": ["fill"]}

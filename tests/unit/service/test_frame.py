@@ -1,20 +1,32 @@
-"""What holds for every request, and for the description of all of them."""
+"""What holds for every request, its description, and how a service is run and deployed."""
 
+import json
 import logging
+import os
+import re
 import runpy
+import shutil
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from click.testing import CliRunner
 from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
+from kernelcast.cli import app
+from kernelcast.predictor.confinement import SandboxMode
 from kernelcast.records import errors
 from kernelcast.records.errors import KernelcastError
 from kernelcast.service import ServiceSettings
 from kernelcast.service.errors import as_api_error
 from kernelcast.service.routes.jobs import CompareOptions, JobRequest
 from kernelcast.service.schemas import CorrectionIn, ObservationsRequest
+from kernelcast.service.settings import CONVERTER
+from kernelcast.service.telemetry import share_counts
 from support.service_backend import open_client, service_of
 
 
@@ -65,3 +77,136 @@ def test_examples_of_the_description_are_taken(client: TestClient) -> None:
         ("CollectJob", JobRequest), ("CompareOptions", CompareOptions),
     ):  # fmt: skip
         TypeAdapter(kind).validate_python(schemas[name]["example"])
+
+
+DEPLOY = Path(__file__).parents[3] / "docs" / "how-to" / "deploy"
+_METRIC = re.compile(r"\b((?:kernelcast|process)_[a-z_]+)")
+
+
+def _list_expressions() -> dict[str, str]:
+    """List every expression of the alerts and of the board, by its title."""
+    alerts = yaml.safe_load((DEPLOY / "kernelcast-alerts.yml").read_text(encoding="utf-8"))
+    board = json.loads((DEPLOY / "grafana.json").read_text(encoding="utf-8"))
+    found = {one["alert"]: one["expr"] for group in alerts["groups"] for one in group["rules"]}
+    for panel in board["panels"]:
+        for target in panel["targets"]:
+            found[f"{panel['title']} {target['refId']}"] = target["expr"]
+    return found
+
+
+def test_expressions_name_what_is_counted(client: TestClient) -> None:
+    """Each metric of the board and the alerts is one of `/metrics`."""
+    described = client.get("/metrics").text
+    known = dict(re.findall(r"^# TYPE (\S+) (\w+)$", described, re.MULTILINE))
+    for title, expression in _list_expressions().items():
+        for name in _METRIC.findall(expression):
+            bare = re.sub(r"_(total|bucket|count|sum)$", "", name)
+            assert name in known or known.get(bare) == "histogram" or f"{bare}_total" in known, name
+        for opening, closing in ("()", "[]", "{}"):
+            assert expression.count(opening) == expression.count(closing), title
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        # Exposes less than systemd calls medium.
+        ("kernelcast.service",
+         "systemd-analyze security --offline=true --threshold=40 --no-pager"),
+        ("kernelcast-alerts.yml", "promtool check rules"),
+        ("prometheus.yml", "promtool check config --syntax-only"),
+        ("Caddyfile", "caddy validate --adapter caddyfile --config"),
+        ("Dockerfile", "hadolint"),
+    ],
+)  # fmt: skip
+def test_each_files_own_tool_accepts_it(name: str, command: str) -> None:
+    """Where the tool is; nginx.conf serves in `test_service_nginx`."""
+    program, *options = command.split()
+    found = shutil.which(program)
+    if found is None:
+        pytest.skip(f"no {program}")
+    done = subprocess.run(
+        [found, *options, str(DEPLOY / name)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-500:] + done.stderr
+
+
+def test_the_image_is_built_of_what_is_there() -> None:
+    """Copies files that the list of ignored ones lets through."""
+    root, path = DEPLOY.parents[2], DEPLOY / "Dockerfile"
+    sent = {
+        line[1:] for line in (root / ".dockerignore").read_text().splitlines() if line[:1] == "!"
+    }
+    copied = re.findall(r"^COPY (?!--)(.+) \S+$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {name for line in copied for name in line.split()} == sent
+    assert all((root / name).exists() for name in sent)
+
+
+def test_counts_of_several_processes_go_with_their_service(tmp_path: Path) -> None:
+    """However it ends; what one has left that was killed goes at the next start."""
+    counts = tmp_path / "counts"
+    counts.mkdir()
+    (counts / "left").touch()
+    with share_counts(counts):
+        assert os.environ["PROMETHEUS_MULTIPROC_DIR"] == str(counts)
+        assert not [*counts.iterdir()]
+    assert not counts.exists()
+    assert "PROMETHEUS_MULTIPROC_DIR" not in os.environ
+
+
+def _run(*words: str) -> Any:  # noqa: ANN401 - click's result
+    return CliRunner().invoke(app, ["serve", *words])
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[ServiceSettings]:
+    """Give the settings that the service would be run with."""
+    found: list[ServiceSettings] = []
+
+    def keep(settings: ServiceSettings, tell: Callable[[str], None]) -> None:
+        found.append(settings)
+        tell("http://127.0.0.1:8372/")
+
+    monkeypatch.setattr("kernelcast.service.app.serve", keep)
+    return found
+
+
+def test_options_become_settings(folder: Path, served: list[ServiceSettings]) -> None:
+    """And survive the way to other processes; it is careful unless told otherwise."""
+    assert _run().exit_code == 0
+    usual = served.pop()
+    assert (usual.is_loopback, usual.allow_run, usual.needs_tokens) == (True, False, False)
+    database = str(folder / "x.sqlite")
+    result = _run("--host", "0.0.0.0", "--port", "1", "--workers", "2", "--allow-run", "--no-jobs",
+                  "--queue", "3", "--timeout", "9", "--sandbox", "off",
+                  "--database", database)  # fmt: skip
+    assert result.exit_code == 0
+    assert "no tokens yet" in result.stderr
+    (settings,) = served
+    assert (settings.host, settings.port, settings.workers) == ("0.0.0.0", 1, 2)
+    assert settings.allow_run
+    assert not settings.runs_jobs
+    assert settings.needs_tokens
+    assert (settings.limits.queue, settings.limits.sample_seconds) == (3, 9.0)
+    assert settings.sandbox is SandboxMode.OFF
+    assert CONVERTER.loads(CONVERTER.dumps(settings), ServiceSettings) == settings
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_trusted_proxy_needs_tokens(served: list[ServiceSettings]) -> None:
+    """On loopback too."""
+    assert _run("--trusted-proxy", "127.0.0.1", "--trusted-proxy", "10.0.0.0/8").exit_code == 0
+    assert served[0].trusted_proxies == ("127.0.0.1", "10.0.0.0/8")
+    assert served[0].needs_tokens
+
+
+def test_what_keeps_it_from_starting_is_told(folder: Path, served: list[ServiceSettings]) -> None:
+    """Before anything listens."""
+    folder.mkdir()
+    path = folder / "tokens"
+    path.write_text("")
+    path.chmod(0o644)
+    for words in (("--token-file", str(path)), ("--database", "mysql://x")):
+        assert _run(*words).exit_code == 2
+    (folder / "other.sqlite").write_text("no database, but long enough to be read as one")
+    assert _run("--database", str(folder / "other.sqlite")).exit_code == 1
+    assert served == []

@@ -1,6 +1,10 @@
-"""Jobs are asked for, done, followed, cancelled, and survive whoever does them."""
+"""Jobs are done, followed, cancelled, and survive whoever does them; devices are held for them."""
 
 import asyncio
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +14,7 @@ from fastapi.testclient import TestClient
 
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service import jobs
+from kernelcast.service.device_lock import DeviceLock, hold_device
 from kernelcast.service.jobs import JobRunner
 from kernelcast.service.routes import jobs as routes
 from kernelcast.service_state import ServiceState
@@ -132,3 +137,54 @@ def test_only_so_many_jobs_are_followed_at_once(client: TestClient, state: Servi
     state.jobs.cancel(job_id)
     assert client.get(f"/v1/jobs/{job_id}/events").status_code == 200
     assert service.streams == 0
+
+
+_HOLD = """
+import sys, time
+from kernelcast.service.device_lock import DeviceLock
+lock = DeviceLock("a/b c")
+assert lock.acquire()
+print("held", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_lock_of_a_killed_process_is_free(folder: Path) -> None:
+    """It holds while the process lives, and not a moment longer."""
+    process = subprocess.Popen([sys.executable, "-c", _HOLD], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"held\n"
+    lock = DeviceLock("a/b c")
+    assert not lock.acquire(0.05)
+    assert DeviceLock("another").acquire(0.05)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert lock.acquire()
+    lock.release()
+    assert all(one.parent == folder / "locks" for one in folder.rglob("*.lock"))
+
+
+def test_who_waits_comes_before_a_job_that_goes_on(folder: Path) -> None:
+    """Between two steps of a job an estimate gets its turn."""
+    del folder
+    order: list[str] = []
+
+    def estimate() -> None:
+        lock = DeviceLock("x")
+        assert lock.acquire()
+        order.append("estimate")
+        lock.release()
+
+    with hold_device("x") as let_others_in:
+        order.append("first step")
+        thread = threading.Thread(target=estimate)
+        thread.start()
+        door = DeviceLock("x")._door
+        while door.try_acquire():  # nobody stands there yet
+            door.release()
+            time.sleep(0.005)
+        let_others_in()
+        order.append("second step")
+    thread.join()
+    assert order == ["first step", "estimate", "second step"]

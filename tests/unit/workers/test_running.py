@@ -1,4 +1,8 @@
 import os
+import select
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +15,16 @@ from kernelcast.records.errors import (
     KernelRunError,
     SignatureError,
 )
-from kernelcast.workers import BUILDING, Task, process, run_isolated
+from kernelcast.workers import (
+    BESIDE,
+    BUILDING,
+    SPARE,
+    Task,
+    WarmChildren,
+    process,
+    run_isolated,
+    take_result,
+)
 
 # What a child can be asked here.
 STAND_INS = """
@@ -49,6 +62,14 @@ def refuse(arguments, report):
 
 def explode(arguments, report):
     raise ValueError(arguments)
+
+
+def look(name, report):
+    return f"{os.getpid()} {name in sys.modules}"
+
+
+def wait(pipe):
+    open(pipe)
 
 
 def chatter(arguments, report):
@@ -157,3 +178,72 @@ def test_an_interrupted_parent_leaves_no_child() -> None:
 def test_talkative_compilers_do_not_block() -> None:
     """Gives the answer of a child that writes megabytes on its output and error streams."""
     assert ask("chatter", 200_000) == "done"
+
+
+LOOK = Task(entry="stand_ins:look", returns=str)
+
+
+def _ask(children: WarmChildren, key: str, name: str) -> tuple[str, bool]:
+    messages = children.stream(key, LOOK, name, timeout_s=30.0, subject="child")
+    pid, _, is_there = take_result(LOOK, messages, "child").partition(" ")
+    return pid, is_there == "True"
+
+
+def test_child_started_ahead_is_ready(tmp_path: Path) -> None:
+    """Imports modules and calls functions with a text before its first task; does that though a
+    step fails, and one to do beside never ends; any device takes it over."""
+    children, place = WarmChildren(), tmp_path / "made"
+    os.mkfifo(tmp_path / "pipe")
+    steps = ["no_such_module", "os:no_such:text", f"os:mkdir:{place}", "wave",
+             f"{BESIDE}stand_ins:wait:{tmp_path / 'pipe'}"]  # fmt: skip
+    try:
+        children.start_ahead(steps)
+        children.start_ahead(["colorsys"])
+        first = _ask(children, SPARE, "wave")
+        assert first[1]
+        assert place.is_dir()
+        assert _ask(children, "device", "colorsys") == (first[0], False)
+    finally:
+        children.close()
+
+
+PARENT = """
+import subprocess, sys, threading, time
+
+CHILD = '''
+import sys, time
+from kernelcast.workers.child_main import die_with_parent
+die_with_parent()
+print(sys.stdin.read() == "", flush=True)
+sum(range(10 ** 12))  # as a driver that never lets go of the interpreter
+'''
+found = []
+
+
+def start():
+    found.append(subprocess.Popen([sys.executable, "-P", "-c", CHILD], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE))
+
+
+thread = threading.Thread(target=start)
+thread.start()
+thread.join()  # what started it has ended, and it lives on
+found[0].stdout.readline()
+print(found[0].pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux sends the signal")
+def test_a_busy_child_ends_with_its_killed_parent() -> None:
+    """A child that never comes back to Python ends with its parent, not with a thread of it."""
+    with subprocess.Popen([sys.executable, "-P", "-c", PARENT], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        child = os.pidfd_open(int(parent.stdout.readline()))
+        try:
+            assert select.select([child], [], [], 0.2)[0] == []  # it goes on
+            parent.send_signal(signal.SIGKILL)
+            assert select.select([child], [], [], 10)[0] == [child]  # it has ended
+        finally:
+            parent.kill()
+            os.close(child)

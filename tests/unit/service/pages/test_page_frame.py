@@ -1,14 +1,19 @@
-"""What holds for every page: headers, structure, signing in, errors, files."""
+"""What holds for every page, and the pages of devices and jobs."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from fastapi.testclient import TestClient
 
+from kernelcast.records.errors import NoDeviceError
+from kernelcast.records.service_state import JobKind
 from kernelcast.service import ServiceSettings
+from support.page_examples import add_job
 from support.service_attacks.target import add_tokens
-from support.service_backend import FakeBackend, open_client
+from support.service_backend import FIRST, FakeBackend, failing, open_client, service_of
 
 Check = Callable[[httpx.Response], str]
 PAGES = (
@@ -80,3 +85,121 @@ def test_without_tls_the_cookie_has_its_plain_name(locked: tuple[TestClient, str
     answer = client.get("/devices")
     assert answer.status_code == 303
     assert 'kernelcast_token=""' in answer.headers["set-cookie"]
+
+
+FIGURE = "/devices/machines/a100/saturation"
+
+
+def test_a_damaged_calibration_is_told(client: TestClient, check_page: Check, folder: Path) -> None:
+    """The other device is still there."""
+    (folder / "machines").mkdir(parents=True)
+    (folder / "machines" / f"{FIRST}.yaml").write_text("schema: [", encoding="utf-8")
+    text = check_page(client.get("/devices"))
+    assert "The calibration cannot be read" in text
+    assert "Other device" in text
+
+
+def test_no_device_at_all(
+    settings: ServiceSettings, check_page: Check, backend: FakeBackend
+) -> None:
+    """The service lives and is not ready; pages say why, and how to get a device."""
+    error = NoDeviceError("no OpenCL platform; install 'kernelcast[cpu]'")
+    backend.list_devices = lambda: failing(error)(None)  # type: ignore[method-assign,arg-type]
+    with open_client(settings, backend) as client:
+        client.base_url = httpx.URL("http://[::1]")
+        assert client.get("/health").status_code == 200
+        ready = client.get("/ready")
+        assert (ready.status_code, ready.json()["error"]["code"]) == (503, "no_device")
+        assert "retry-after" in ready.headers
+        text = check_page(client.get("/devices"))
+        assert "There is no OpenCL device here" in text
+        assert "kernelcast[cpu]" in text
+        assert "There is no OpenCL device here" in check_page(client.get("/lab"))
+
+
+def test_pictures_in_both_themes(client: TestClient) -> None:
+    """Dark is drawn in light ink; both hold no script and nothing from elsewhere."""
+    light, dark = (client.get(f"{FIGURE}.svg?theme={theme}") for theme in ("light", "dark"))
+    assert light.headers["content-type"] == "image/svg+xml"
+    assert light.text != dark.text
+    assert "#1b1d21" in light.text
+    assert "#1b1d21" not in dark.text
+    assert "#010203" not in light.text
+    assert "<script" not in light.text
+
+
+def test_the_button_starts_a_calibration(
+    client: TestClient, post: Callable[..., httpx.Response], check_page: Check
+) -> None:
+    """The job is audited, and shown instead of the button of its device."""
+    answer = post("/jobs", {"kind": "calibrate", "devices": FIRST, "effort": "quick"})
+    assert [one.action for one in service_of(client).state.audit.list(most=5)] == ["start_job"]
+    text = check_page(client.get("/devices"))
+    assert f'href="{answer.headers["location"]}"' in text
+    assert text.count('name="kind" value="calibrate"') == 1
+
+
+HTML = {"accept": "text/html"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "options"),
+    [
+        (
+            "collect",
+            {"kernels": "nbody", "devices": "fake-device-0000", "time_budget_minutes": "2",
+             "retry_failures_is_there": "1", "retry_failures": "on", "sizes": ""},
+            {"kernels": ["nbody"], "devices": ["fake-device-0000"], "time_budget_seconds": 120.0,
+             "retry_failures": True},
+        ),
+        ("calibrate", {"effort": "quick", "only": ""},
+         {"effort": "quick", "devices": ["fake-device-0000", "other-device-1111"]}),
+        ("train", {"model": "hybrid", "validate_is_there": "1"},
+         {"model": "hybrid", "validate": False}),
+        ("compare", {"first": "analytic", "second": "hybrid", "shortest_seconds": "0.05"},
+         {"first": "analytic", "second": "hybrid", "shortest_seconds": 0.05}),
+    ],
+)  # fmt: skip
+def test_a_form_starts_a_job(
+    client: TestClient, post: Callable[..., httpx.Response], kind: str, fields: dict[str, Any],
+    options: dict[str, Any],
+) -> None:  # fmt: skip
+    """With the options that the API takes."""
+    answer = post("/jobs", {"kind": kind, **fields})
+    [job] = client.get("/v1/jobs").json()["jobs"]
+    assert (job["kind"], job["options"]) == (kind, options)
+    assert answer.headers["location"] == f"/jobs/{job['id']}"
+    page = client.get(answer.headers["location"], headers=HTML).text
+    assert "queued" in page
+    assert "asked for by local" in page
+
+
+@pytest.mark.parametrize(
+    ("kind", "result", "told"),
+    [
+        (JobKind.COLLECT,
+         {"devices": [{"device_id": "d", "kernels": 2, "measured": 12, "present": 0,
+                       "disturbed": 1, "skipped": {"huge": "too large"},
+                       "failures": [{"kernel": "k", "kind": "KernelRunError", "message": "bad"}],
+                       "errors": {"e": "no source"}}]},
+         ["too large", "KernelRunError: bad", "no source"]),
+        (JobKind.CALIBRATE,
+         {"devices": [{"device_id": "d", "durations_seconds": {"copy": 61.0}, "resumed": [],
+                       "failed": {"walk": "no cache"}},
+                      {"device_id": "e", "error_message": "it is gone"}]},
+         ["no cache", "it is gone", "61"]),
+        (JobKind.TRAIN,
+         {"models": [{"name": "hybrid/d", "version": "0001", "rows": 9, "kernels": 3,
+                      "devices": ["d"]}], "refused": {"hybrid/e": "too few rows"},
+          "left_out": ["hybrid/d: 3 of 12 rows are left out"]},
+         ["hybrid/d", "too few rows", "3 of 12 rows"]),
+    ],
+)  # fmt: skip
+def test_results_are_tables(
+    client: TestClient, kind: JobKind, result: object, told: list[str]
+) -> None:
+    """Of every kind of job; the whole result is a file."""
+    job_id = add_job(service_of(client).state, kind, result=result)
+    page = client.get(f"/jobs/{job_id}", headers=HTML).text
+    assert all(one in page for one in told)
+    assert client.get(f"/jobs/{job_id}/result.json").json() == result
