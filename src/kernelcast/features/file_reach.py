@@ -11,14 +11,13 @@ from typing import Final, NoReturn, TypeAlias
 
 from kernelcast.records.errors import InputError
 
-_DIRECTIVE: Final = re.compile(
-    r"# (?:define|undef|(?:if|elif)(?:n?def)?|else|endif|error|warning"
-    r"|pragma (?:OPENCL|unroll|nounroll|STDC|ivdep|clang loop))(?: |\Z)"
+_ODD_DIRECTIVE: Final = re.compile(
+    r"^# (?!(?:define|undef|(?:if|elif)(?:n?def)?|else|endif|error|warning"
+    r"|pragma (?:OPENCL|unroll|nounroll|STDC|ivdep|clang loop)) )(\S+)"
+    # Not even a macro's body may look like one that can name files.
+    r"|(?<= )# (include(?:_next)?|import|embed|line|pragma|ident) ",
+    re.MULTILINE,
 )
-_OF_FILES: Final = re.compile(
-    r"(?<!\S)# (include(?:_next)?|import|embed|line|pragma|ident)(?: |\Z)"
-)
-"""Directives that can name files; not even a macro's body may look like one."""
 _PASTED: Final = (
     "asm", "_asm", "_Pragma", "__FILE__", "__BASE_FILE__", "__FILE_NAME__", "__TIMESTAMP__",
     "__DATE__", "__TIME__", "__INCLUDE_LEVEL__",
@@ -59,7 +58,7 @@ _TOKEN: Final = re.compile(
       (?P<blank>[ \t\v\f]++|//[^\n]*+|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/)
     | (?P<raw>(?:u8|[uUL])?R")
     | (?P<literal>"(?:[^"\\\n]|\\[^\n])*+"|(?:u8|[uUL]|(?<!\w))'(?:[^'\\\n]|\\[^\n])*+')
-    | (?P<quote>(?:(?:{_NUMBER})?'|")[^\n]*+)
+    | (?P<quote>(?:(?:{_NUMBER})?'|")(?P<rest>[^\n]*+))
     | (?P<other>/\*|%:|[^\n -~]|[\\@$`])
     | (?P<opening>(?<=\w)\()
     | [A-Za-z_]\w*+|{_NUMBER}|\#\#|.|\n
@@ -78,16 +77,15 @@ def check_reach(source: str, definitions: Sequence[str] = ()) -> None:
             _refuse(f"a comment, or the end of a line, in -D{one[:80]}", "leave it out")
     defined = "".join(f"#define {one.replace('=', ' ', 1)}\n" for one in definitions)
     lines = _split_lines(defined + source)
-    for line in lines:
-        if line[0] == "#" and len(line) > 1 and not _DIRECTIVE.match(" ".join(line)):
-            _refuse(f"the directive #{line[1]}")
-        if line[:2] == ("#", "define"):
-            if found := _OF_FILES.search(" ".join(line[2:])):
-                _refuse(f"the directive #{found[1]}")
-        elif not {"#", "##"}.isdisjoint(line[2 * (line[0] == "#") :]):
-            _refuse("# in the middle of a line that is no #define")
-    _check_words(lines)
-    _check_pasting(lines)
+    # What stands between two directives is one piece.
+    text = "".join(
+        f"\n{' '.join(line)} \n" if line[0] == "#" else f"{' '.join(line)} " for line in lines
+    )
+    if found := _ODD_DIRECTIVE.search(text):
+        _refuse(f"the directive #{found[1] or found[2]}")
+    if re.search(r"^(?!# define )(?:# )?+.*#", text, re.MULTILINE):
+        _refuse("# in the middle of a line that is no #define")
+    _check_words(lines, text)
 
 
 def _refuse(what: str, advice: str = "put everything into the source") -> NoReturn:
@@ -112,9 +110,9 @@ def _split_lines(source: str) -> list[_Line]:
             _refuse("a raw text", 'write it as "..."')
         if kind == "quote":
             # No compiler takes such a line but where it skips it, as an apostrophe's of a sentence.
-            if re.search(r"/\*|\*/|//|[\"\\]", token[1:]):
+            if re.search(r"/\*|\*/|//|[\"\\]", match["rest"]):
                 _refuse("a quotation mark without its second one", "close it, or write a comment")
-            line += re.findall(r"[A-Za-z_]\w*|##?", token, re.ASCII)
+            line += ['""', *re.findall(r"[A-Za-z_]\w*|##?", match["rest"], re.ASCII)]
         elif token == "\n":
             lines.append([])
         elif kind == "opening" and line[:-1] == ["#", "define"]:
@@ -126,17 +124,13 @@ def _split_lines(source: str) -> list[_Line]:
     return [tuple(line[: 2 if line[:2] in messages else None]) for line in lines if line]
 
 
-def _check_words(lines: Sequence[_Line]) -> None:
-    """Refuse words of compilers, and attributes that are not known to be harmless."""
+def _check_words(lines: Sequence[_Line], text: str) -> None:
+    """Refuse attributes that may harm, words of compilers, and pieces that ## makes such of."""
     macros = [line for line in lines if line[:2] == ("#", "define") and len(line) > 2]
     defined = {line[2] for line in macros}
     # A macro with an odd parenthesis could end one attribute and begin another.
     bodies = [" ".join(_split_definition(line)[1]) for line in macros]
     is_odd = not all(map(_BALANCED.fullmatch, bodies))
-    # What stands between two directives is one piece.
-    text = "".join(
-        f"\n{' '.join(line)} \n" if line[0] == "#" else f"{' '.join(line)} " for line in lines
-    )
     if "[ [" in text:
         _refuse("[[", "write attributes as __attribute__((...))")
     for match in _ATTRIBUTE.finditer(text):
@@ -150,10 +144,6 @@ def _check_words(lines: Sequence[_Line]) -> None:
     for word in _ATTRIBUTE.sub(lambda one: " ".join(_ARGUMENTS.findall(one[1])), text).split():
         if _REFUSED.match(word) and not _HARMLESS.match(word):
             _refuse(f"the word {word}", "leave it out, or give it another name")
-
-
-def _check_pasting(lines: Sequence[_Line]) -> None:
-    """Refuse texts with the pieces of a word that ## could make."""
     words, firsts, nexts = {"_"}, set[str](), set[str]()  # some targets define a macro as _
     split = [_split_definition(line) for line in lines]
     for parameters, body in split:
