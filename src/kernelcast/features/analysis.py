@@ -199,19 +199,18 @@ def _fill_in(
     raise first
 
 
-def _name_code(kernel: Kernel, *more: Hashable) -> Hashable:
-    try:
-        code = compile_program(kernel)
-    except InputError:
-        return kernel, *more
-    return code, kernel.name, kernel.source, kernel.source_name, *more
-
-
 def remember_by_code(most: int) -> Callable[[Callable[Asked, Told]], Callable[Asked, Told]]:
     """Keep what a function tells of kernels: devices whose compilers see the same code share it."""
 
+    def name_code(kernel: Kernel, *more: Hashable) -> Hashable:
+        try:
+            code = compile_program(kernel)
+        except InputError:
+            return kernel, *more
+        return code, kernel.name, kernel.source, kernel.source_name, *more
+
     def decorate(function: Callable[Asked, Told]) -> Callable[Asked, Told]:
-        return cached(LRUCache(most), key=_name_code, lock=threading.Lock())(function)
+        return cached(LRUCache(most), key=name_code, lock=threading.Lock())(function)
 
     return decorate
 

@@ -325,10 +325,10 @@ def run_loops(
             placed = np.minimum(((iteration + shift) * times).astype(np.int64), most[index] - 1)
             iteration = np.where(times == 1, iteration, placed)
         points = points.keep(needed).take(index)
-        if loop.symbol in needed:
-            points = replace(points, bindings={**points.bindings, loop.symbol: iteration[:, None]})
+        own = {loop.symbol: iteration[:, None]} if loop.symbol in needed else {}
         points = replace(
             points,
+            bindings={**points.bindings, **own},
             weights=points.weights * times,
             is_active=points.is_active & (iteration[:, None] < trips[index]),
             is_exact=points.is_exact and is_exact,

@@ -199,10 +199,10 @@ class FactsReader:
                 if label != flow.entry and (guard != TRUE or loops):
                     counter = self.counters[label] = len(self.counters)
                     self._reaches.append(CounterReach(guard=guard, loops=loops))
+                kind, parent = self._place(label, loop)
                 groups[key] = _Block(
-                    id=len(self._blocks), kind=self._kind(label, loop),
-                    parent=self._parent(label, loop), counter=counter,
-                )  # fmt: skip
+                    id=len(self._blocks), kind=kind, parent=parent, counter=counter
+                )
                 self._blocks.append(groups[key])
             step = block = self._block_of[label] = groups[key]
             steps = self._find_steps(label, loop) if loop else frozenset()
@@ -231,40 +231,32 @@ class FactsReader:
             if one.opcode in _STEPS and any((one.name, each) in again for _, each in one.operands)
         )  # fmt: skip
 
-    def _kind(self, label: str, loop: Loop | None) -> BlockKind:
+    def _place(self, label: str, loop: Loop | None) -> tuple[BlockKind, int | None]:
+        """Find how a block comes to be executed, as its source has it, and within which one."""
         flow = self._flow
         if label == flow.entry:
-            return BlockKind.ENTRY
-        if loop is not None and label in loop.testing:
-            return BlockKind.LOOP_CONDITION
-        terms = flow.terms[label]
-        if loop is not None and terms == [{}]:
-            return BlockKind.LOOP_BODY
+            return BlockKind.ENTRY, None
+        terms, is_test = flow.terms[label], loop is not None and label in loop.testing
+        is_part = is_test or (loop is not None and terms == [{}])
+        # A loop's parts belong to the block that the loop stands in.
+        around = flow.dominators[loop.header if loop is not None and is_part else label]
+        while around not in self._block_of and around != flow.entry:
+            around = flow.dominators[around]
+        parent = self._block_of[around].id if around in self._block_of else None
+        if is_part:
+            return BlockKind.LOOP_CONDITION if is_test else BlockKind.LOOP_BODY, parent
         above = flow.terms[flow.dominators[label]]
         if terms is None or len(terms) != 1 or above is None or len(above) != 1:
-            return BlockKind.AFTER
+            return BlockKind.AFTER, parent
         new = [(key, edges) for key, edges in terms[0].items() if above[0].get(key) != edges]
         if len(new) != 1 or new[0][0].startswith(LEFT):
-            return BlockKind.AFTER
+            return BlockKind.AFTER, parent
         key, edges = new[0]
         if flow.terminator(key).opcode == "switch":
-            return BlockKind.CASE
+            return BlockKind.CASE, parent
         side = self._block_of.get(flow.successors[key][0])
         has_then = side is not None and side.kind is BlockKind.THEN
-        return BlockKind.ELSE if 0 not in edges and has_then else BlockKind.THEN
-
-    def _parent(self, label: str, loop: Loop | None) -> int | None:
-        flow = self._flow
-        if label == flow.entry:
-            return None
-        above = flow.dominators[label]
-        if loop is not None and (flow.terms[label] == [{}] or label in loop.testing):
-            # A loop's parts belong to the block that the loop stands in.
-            above = flow.dominators[loop.header]
-        while above not in self._block_of and above != flow.entry:
-            above = flow.dominators[above]
-        found = self._block_of.get(above)
-        return None if found is None else found.id
+        return BlockKind.ELSE if 0 not in edges and has_then else BlockKind.THEN, parent
 
     # Instructions
 
