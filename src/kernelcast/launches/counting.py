@@ -6,13 +6,12 @@ from typing import TypeVar
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import read_facts
-from kernelcast.features.counting.requests import compute_requests, measure_requests
 from kernelcast.features.counting.static import (
     bind_scalars,
     choose_work_groups,
     count_statically,
 )
-from kernelcast.features.counting.summary import summarise
+from kernelcast.features.counting.summary import compute_requests, measure_requests, summarise
 from kernelcast.features.counting_copy import write_counting_copy
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelcast.features.counting.requests import compute_requests, measure_requests
+from kernelcast.features.counting.summary import compute_requests, measure_requests
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.software_counters import RequestPattern
 from support.accesses import record

@@ -9,8 +9,11 @@ from kernelcast.analytic.cpu.opencl.device import read_device
 from kernelcast.analytic.gpu.machine import compute_occupancy, read_machine
 from kernelcast.analytic.mwp_cwp import CaseRule, MwpCwpInputs, model_mwp_cwp
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.features.counting.requests import compute_requests, measure_requests
-from kernelcast.features.counting.summary import count_instructions
+from kernelcast.features.counting.summary import (
+    compute_requests,
+    count_instructions,
+    measure_requests,
+)
 from kernelcast.launches.modelling.launches import find_unknown
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, KernelcastError
