@@ -34,8 +34,12 @@ import pandas as pd
 from harness import make_table, read_json, write_result, write_text
 from matplotlib.figure import Figure
 
-from kernelcast.balancing.balancer import Balancer, choose_places
-from kernelcast.balancing.host_arguments import HostArguments, make_host_arguments
+from kernelcast.balancing.balancer import (
+    Balancer,
+    HostArguments,
+    choose_places,
+    make_host_arguments,
+)
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.records.arguments import BufferArgument

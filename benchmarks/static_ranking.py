@@ -28,7 +28,7 @@ from kernelcast.launches.modelling.launches import choose_local_size, model_kern
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.problem import Problem
-from kernelcast.tuning.cpu_cost import cost_launch
+from kernelcast.tuning.ranking import cost_launch
 from kernelcast.tuning.space import read_space
 
 MEASURED = Path(__file__).resolve().parent.parent / "src/kernelcast/training_data/measured"

@@ -28,10 +28,14 @@ from scipy.stats import spearmanr
 
 from kernelcast.launches.devices import choose_devices
 from kernelcast.records.device import DeviceDescription
-from kernelcast.tuning.api import tune_on_device
-from kernelcast.tuning.device_runs import EventKind, TuningEvent, TuningTask, run_on_device
-from kernelcast.tuning.report import TuneReport
-from kernelcast.tuning.settings import TuneModels, TuneSettings
+from kernelcast.tuning.api import (
+    EventKind,
+    TuningEvent,
+    TuningTask,
+    run_on_device,
+    tune_on_device,
+)
+from kernelcast.tuning.report import TuneModels, TuneReport, TuneSettings
 from kernelcast.tuning.space import SearchSpace, read_space
 
 FOLDER = RESULTS / "tuning"

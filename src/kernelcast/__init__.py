@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from kernelcast.records.ndrange import NDRange
     from kernelcast.training.comparing import compare_methods
     from kernelcast.tuning.api import tune
-    from kernelcast.tuning.report import TuneReport
-    from kernelcast.tuning.settings import TuneSettings
+    from kernelcast.tuning.report import TuneReport, TuneSettings
 
     __version__: str
 
@@ -79,39 +78,31 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Found when asked for: a command of the program, or a child process, needs a part of them only.
 _HOMES = {
-    "BalanceReport": "kernelcast.records.balance",
-    "BalanceSettings": "kernelcast.balancing.settings",
-    "Balancer": "kernelcast.balancing.balancer",
-    "DeviceAnswer": "kernelcast.records.estimates",
-    "DeviceError": "kernelcast.records.errors",
-    "DevicePlace": "kernelcast.balancing.settings",
-    "Estimate": "kernelcast.records.estimates",
-    "EstimateSettings": "kernelcast.launches.settings",
-    "EventTimesError": "kernelcast.records.errors",
-    "InputError": "kernelcast.records.errors",
-    "Interval": "kernelcast.records.estimates",
-    "Kernel": "kernelcast.records.kernel",
-    "KernelcastError": "kernelcast.records.errors",
-    "Launch": "kernelcast.launches.live",
-    "LocalArgument": "kernelcast.records.arguments",
-    "Measurement": "kernelcast.records.estimates",
-    "NDRange": "kernelcast.records.ndrange",
-    "NoAnswerYetError": "kernelcast.records.errors",
-    "Predictor": "kernelcast.predictor.predictor",
-    "PredictorOptions": "kernelcast.predictor.predictor",
-    "TuneReport": "kernelcast.tuning.report",
-    "TuneSettings": "kernelcast.tuning.settings",
-    "balance": "kernelcast.balancing.balancer",
-    "compare_methods": "kernelcast.training.comparing",
-    "device_id": "kernelcast.predictor.api",
-    "estimate": "kernelcast.predictor.api",
-    "estimate_problem": "kernelcast.predictor.api",
-    "examine_devices": "kernelcast.launches.devices",
-    "observe": "kernelcast.predictor.api",
-    "read_problem": "kernelcast.launches.problem_file",
-    "to_frame": "kernelcast.records.frames",
-    "tune": "kernelcast.tuning.api",
-}
+    "balancing.balancer": ("Balancer", "balance"),
+    "balancing.settings": ("BalanceSettings", "DevicePlace"),
+    "launches.devices": ("examine_devices",),
+    "launches.live": ("Launch",),
+    "launches.problem_file": ("read_problem",),
+    "launches.settings": ("EstimateSettings",),
+    "predictor.api": ("device_id", "estimate", "estimate_problem", "observe"),
+    "predictor.predictor": ("Predictor", "PredictorOptions"),
+    "records.arguments": ("LocalArgument",),
+    "records.balance": ("BalanceReport",),
+    "records.errors": (
+        "DeviceError",
+        "EventTimesError",
+        "InputError",
+        "KernelcastError",
+        "NoAnswerYetError",
+    ),
+    "records.estimates": ("DeviceAnswer", "Estimate", "Interval", "Measurement"),
+    "records.frames": ("to_frame",),
+    "records.kernel": ("Kernel",),
+    "records.ndrange": ("NDRange",),
+    "training.comparing": ("compare_methods",),
+    "tuning.api": ("tune",),
+    "tuning.report": ("TuneReport", "TuneSettings"),
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
@@ -119,10 +110,10 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version  # reads files, and takes as long as all of this
 
         return version("kernelcast")
-    home = _HOMES.get(name)
+    home = next((home for home, names in _HOMES.items() if name in names), None)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(importlib.import_module(home), name)
+    found = getattr(importlib.import_module(f"{__name__}.{home}"), name)
     globals()[name] = found
     return found
 

@@ -23,15 +23,6 @@ GROUPS = {
     "starpu": {"export"},
 }
 OBSERVATIONS = Path(__file__).with_name("data") / "observations.parquet"
-CODELETS = """\
-codelets:
-  scaled:
-    data: [{vector: "{N}", element_bytes: 4}]
-    sizes: [{N: 1024}, {N: 4096}]
-    workers:
-      opencl0: {problem: scale.yaml}
-      cpu:
-"""
 Run = Callable[..., Any]
 Ask = Callable[..., Any]
 
@@ -312,38 +303,6 @@ def test_models_are_compared_kernel_by_kernel(run: Run, ask: Ask, tmp_path: Path
     assert "ridge" in (tmp_path / "comparison.html").read_text(encoding="utf-8")
     shown = run(*words, "--device", "device-0", "--resamples", 200)
     assert (shown.status, "device-0" in shown.stdout) == (0, True)
-
-
-@pytest.mark.usefixtures("home")
-def test_starpu_gets_a_file_per_codelet(run: Run, ask: Ask, problem: Path) -> None:
-    """Estimates and measured functions become StarPU's file; with a time missing, nothing does."""
-    folder = problem.parent
-    (folder / "codelets.yaml").write_text(CODELETS, encoding="utf-8")
-    estimates = [
-        {"device_id": "pocl-1", "device": "a device", "problem": "scale", "kernel": "scale",
-         "global_size": [size], "local_size": [64], "seconds": size * 1e-6, "low": size * 0.9e-6,
-         "high": size * 1.1e-6, "coverage": 0.9, "tier": "linear"}
-        for size in (1024, 4096)
-    ]  # fmt: skip
-    times = [
-        {"codelet": "scaled", "worker": "cpu", "parameters": {"N": size}, "units": size,
-         "samples": [{"first": 100 * place, "units": 10, "seconds": 1e-5} for place in range(6)]}
-        for size in (1024, 4096)
-    ]  # fmt: skip
-    (folder / "estimates.json").write_text(json.dumps(estimates), encoding="utf-8")
-    (folder / "times.json").write_text(json.dumps(times), encoding="utf-8")
-    words = ("starpu", "export", folder / "codelets.yaml", "--into", folder / "sampling",
-             "--host", "node1", "--estimates", folder / "estimates.json")  # fmt: skip
-    ended = run(*words)
-    assert ended.status == 2
-    assert "scaled on cpu0_impl0 at N=1024" in ended.stderr
-    assert not (folder / "sampling").exists()
-    rows = ask(*words, "--times", folder / "times.json")
-    assert {"origin", "file", "footprint", "seconds"} <= rows[0].keys()
-    assert [row["seconds"] for row in rows[:2]] == [1024e-6, 4096e-6]
-    file = folder / "sampling/codelets/45/scaled.node1"
-    assert {row["file"] for row in rows} == {str(file)}
-    assert all(row["footprint"] in file.read_text(encoding="utf-8") for row in rows)
 
 
 def test_the_corpus_is_listed_and_copied(run: Run, ask: Ask, tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ import pyopencl.array
 import pytest
 
 import kernelcast
-from kernelcast.balancing.balancer import Balancer, choose_places
-from kernelcast.balancing.host_arguments import read_host_arguments
+from kernelcast.balancing.balancer import Balancer, choose_places, read_host_arguments
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.launches.devices import list_descriptions
 from kernelcast.records.balance import MergeRule

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.balancing.device_processes import DeviceProcesses
-from kernelcast.balancing.launch_buffers import SharedMemory
-from kernelcast.balancing.messages import (
+from kernelcast.balancing.launch_buffers import (
     Collect,
     Command,
     Failed,
@@ -18,6 +17,7 @@ from kernelcast.balancing.messages import (
     Prepare,
     Reply,
     Run,
+    SharedMemory,
 )
 from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.errors import KernelcastError

@@ -5,47 +5,166 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from kernelcast.balancing.device_processes import DeviceProcesses
-from kernelcast.balancing.host_arguments import (
-    HostArguments,
-    copy_launch,
-    make_host_arguments,
-    read_host_arguments,
+from kernelcast.balancing.launch_buffers import Failed, Finish, LaunchBuffers, Prepare
+from kernelcast.balancing.scheduler import (
+    DeviceState,
+    FloatArray,
+    Scheduler,
+    Stage,
+    WorkQueue,
+    join_errors,
+    spans_of,
 )
-from kernelcast.balancing.launch_buffers import LaunchBuffers
-from kernelcast.balancing.messages import Failed, Finish, Prepare
-from kernelcast.balancing.reports import make_report
-from kernelcast.balancing.scheduler import DeviceState, Scheduler, Stage, join_errors
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
-from kernelcast.balancing.work import FloatArray, WorkQueue
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.static import bind_scalars
 from kernelcast.features.write_safety import SplitSafety, assess_split
 from kernelcast.launches.devices import list_descriptions
 from kernelcast.launches.modelling.launches import choose_local_size
-from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.source_check import refuse_overruns
 from kernelcast.launches.weighing import plan_by_source, weigh_boxes
-from kernelcast.records.arguments import BufferArgument
-from kernelcast.records.balance import BalanceReport, SlabSpace
+from kernelcast.records.arguments import (
+    Argument,
+    BufferArgument,
+    ElementType,
+    LocalArgument,
+    ScalarArgument,
+    make_scalar,
+)
+from kernelcast.records.balance import Activity, BalanceReport, Bar, DeviceShare, SlabSpace
 from kernelcast.records.device import DeviceDescription, DeviceKind, match_device_id
 from kernelcast.records.errors import InputError, KernelcastError, SignatureError
 from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.host import read_cores
+from kernelcast.sampling.contents import make_array
 from kernelcast.sampling.plan import SamplingPlan
 
 if TYPE_CHECKING:
     from kernelcast.launches.live import Launch
+
+Array = npt.NDArray[Any]
+HostValue = Array | np.generic | LocalArgument
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostArguments:
+    """A launch's arguments with their values."""
+
+    described: tuple[Argument, ...]
+    values: tuple[HostValue, ...]
+    """Buffers are contiguous arrays, which take the results."""
+
+    @property
+    def buffers(self) -> dict[int, Array]:
+        pairs = zip(self.described, self.values, strict=True)
+        return {
+            index: value
+            for index, (described, value) in enumerate(pairs)
+            if isinstance(described, BufferArgument) and isinstance(value, np.ndarray)
+        }
+
+
+def read_host_arguments(
+    values: Sequence[Any], elements: Mapping[int, ElementType] | None = None
+) -> HostArguments:
+    held = []
+    for one in values:
+        is_structured = isinstance(one, np.ndarray) and bool(one.dtype.fields)
+        if is_structured and one.flags.c_contiguous:  # as bytes, in the caller's own memory
+            one = one.reshape(-1).view(np.uint8) if one.ndim else one[()]
+        held.append(one)
+    described = tuple(
+        _describe(index, value, (elements or {}).get(index)) for index, value in enumerate(held)
+    )
+    found = HostArguments(described=described, values=tuple(held))
+    buffers = list(found.buffers.items())
+    for place, (index, array) in enumerate(buffers):
+        for other, earlier in buffers[:place]:
+            if np.may_share_memory(array, earlier):
+                raise InputError(
+                    f"arguments {other} and {index} share memory; each device works on copies of "
+                    "its own, so give arrays that lie apart"
+                )
+    return found
+
+
+def make_host_arguments(problem: Problem, *, seed: int) -> HostArguments:
+    values: list[HostValue] = []
+    for index, argument in enumerate(problem.arguments):
+        match argument:
+            case BufferArgument():
+                values.append(make_array(argument, seed=seed * 1000 + index))
+            case ScalarArgument():
+                values.append(make_scalar(argument))
+            case LocalArgument():
+                values.append(argument)
+    return HostArguments(described=problem.arguments, values=tuple(values))
+
+
+def _describe(index: int, value: object, wanted: ElementType | None) -> Argument:
+    if isinstance(value, LocalArgument):
+        return value
+    if isinstance(value, np.void):
+        if wanted is not None and wanted.bytes == value.nbytes:
+            lanes = np.frombuffer(value.tobytes(), dtype=wanted.dtype)[: wanted.lanes]
+            return ScalarArgument(element=wanted, values=tuple(lanes.tolist()))
+        return ScalarArgument(
+            element=ElementType("uint8", value.nbytes), values=tuple(value.tobytes())
+        )
+    if isinstance(value, np.generic):
+        return ScalarArgument(element=_element(index, value.dtype), values=(value.item(),))
+    if not isinstance(value, np.ndarray):
+        raise InputError(
+            f"argument {index}: {type(value).__name__} given; give a NumPy array for a buffer, a "
+            "NumPy scalar such as numpy.int32(7), or kernelcast's LocalArgument for local memory"
+        )
+    if not value.flags.c_contiguous:
+        msg = f"argument {index}: the array is not contiguous; give numpy.ascontiguousarray(...)"
+        raise InputError(msg)
+    element = _element(index, value.dtype)
+    if not value.flags.writeable and value.ndim == 1 and value.size in (2, 3, 4, 8, 16):
+        element = ElementType(element.base, value.size)
+        return ScalarArgument(element=element, values=tuple(value.tolist()))
+    if not value.size:
+        raise InputError(f"argument {index}: the array is empty; give at least one element")
+    return BufferArgument(element=element, count=value.size)
+
+
+def _element(index: int, dtype: np.dtype[Any]) -> ElementType:
+    try:
+        return ElementType.parse(dtype.name)
+    except InputError as error:
+        raise InputError(f"argument {index}: {error}") from error
+
+
+def copy_launch(
+    kernel: "Kernel | Launch", ndrange: NDRange | Sequence[int], args: Sequence[Any]
+) -> tuple[Kernel, NDRange | Sequence[int], HostArguments, Callable[[Iterable[int]], None]]:
+    """Copy what buffers of pyopencl hold; the last result copies some of them back."""
+    from kernelcast.launches.live import Launch, describe_live
+    from kernelcast.launches.source_check import list_parameters
+    from kernelcast.sampling.user_objects import copy_to_host, list_arguments
+
+    if isinstance(kernel, Launch):
+        problem = describe_live(kernel).problem
+        kernel.queue.finish()
+        args = list_arguments(kernel.args)
+        kernel, ndrange = problem.kernel, problem.ndrange
+    types = (one.type_name.rstrip("* ") for one in list_parameters(kernel) or ())
+    named = {number: ElementType.from_opencl(one) for number, one in enumerate(types)}
+    elements = {number: element for number, element in named.items() if element}
+    values, write_back = copy_to_host(args, elements)
+    return kernel, ndrange, read_host_arguments(values, elements), write_back
 
 
 class Balancer:
@@ -96,7 +215,7 @@ class Balancer:
     def close(self) -> None:
         self._devices.close()
 
-    def wait_open(self) -> None:
+    def _wait_open(self) -> None:
         """Wait until every device is open, or has failed to open, and idle."""
         while any(self._devices.owes(n) for n in range(len(self._places)) if n not in self._errors):
             heard = self._devices.receive()
@@ -155,7 +274,7 @@ class Balancer:
         report("analysing the kernel")
         safety = choose_split(problem, rules, unit=max(place.concurrency for place in self._places))
         is_even, weights = weigh_slabs(problem, safety.space)
-        self.wait_open()
+        self._wait_open()
         if len(self._errors) == len(self._places):
             raise join_errors(list(self._errors.values()))
         memory = self._devices.memory
@@ -207,9 +326,51 @@ class Balancer:
         ended_s = time.monotonic()
         if write_back is not None:
             write_back(changed)
-        devices = list(zip(self._places, self._names, states, strict=True))
         times_s = (started_s, merging_s, ended_s)
-        return make_report(kernel.name, safety, scheduler, devices, times_s, notes, self._errors)
+        return self._make_report(kernel.name, safety, scheduler, times_s, notes)
+
+    def _make_report(
+        self,
+        kernel: str,
+        safety: SplitSafety,
+        scheduler: Scheduler,
+        times_s: tuple[float, float, float],
+        notes: Sequence[str],
+    ) -> BalanceReport:
+        """Report a launch; the times are the host's when it began, began to merge, and was done."""
+        space, (started_s, merging_s, ended_s) = safety.space, times_s
+        first_s = scheduler.first_s or merging_s
+        last_s = max(scheduler.last_s, first_s)
+        shares, left_out = [], []
+        devices = zip(self._places, self._names, scheduler.states, strict=True)
+        for number, (place, name, state) in enumerate(devices):
+            done = space.work_groups(spans_of(state.owned.nonzero()[0]))
+            alone, failure = state.estimate, state.error or self._errors.get(number)
+            shares.append(DeviceShare(
+                device_id=place.device_id, device=name, cores=place.cores, work_groups=done,
+                share=done / space.ndrange.work_group_count,
+                estimated_share=state.estimated_share,
+                estimated_s=None if alone is None else alone.seconds,
+                low_s=None if alone is None else alone.low,
+                high_s=None if alone is None else alone.high,
+                real_s=state.real_s, failure="" if failure is None else str(failure),
+            ))  # fmt: skip
+            if state.is_left_out:
+                left_out.append(f"{name}: left out, too slow to be of use")
+        merging = Bar(
+            device=len(shares), activity=Activity.MERGE, start_s=merging_s, end_s=ended_s
+        )  # the host
+        end_s = scheduler.estimated_end_s
+        return BalanceReport(
+            kernel=kernel, space=space, merges=dict(safety.rules), shares=tuple(shares),
+            bars=tuple(
+                replace(bar, start_s=bar.start_s - started_s, end_s=bar.end_s - started_s)
+                for bar in (*scheduler.bars, merging)
+            ),
+            estimated_s=None if end_s is None else max(0.0, end_s - first_s),
+            real_s=last_s - first_s, prepare_s=first_s - started_s,
+            merge_s=ended_s - merging_s, total_s=ended_s - started_s, notes=(*notes, *left_out),
+        )  # fmt: skip
 
 
 def weigh_slabs(problem: Problem, space: SlabSpace) -> tuple[bool, FloatArray | None]:
@@ -339,41 +500,18 @@ def balance(
         return balancer.balance(kernel, ndrange, args, estimates=estimates, report=report)
 
 
-def balance_problem(
-    path: str | Path,
-    devices: Sequence[str | DevicePlace] = (),
-    *,
-    parameters: Mapping[str, int | float] | None = None,
-    settings: BalanceSettings | None = None,
-    report: Callable[[str], None] = lambda _: None,
-) -> tuple[BalanceReport, HostArguments]:
-    """Run a problem file over several devices; return the arguments with their results too."""
-    problem = read_problem(path, parameters=parameters)
-    chosen = settings or BalanceSettings()
-    report("filling the buffers")
-    arguments = make_host_arguments(problem, seed=chosen.seed)
-    report("looking for devices")
-    with Balancer(devices, chosen) as balancer:
-        found = balancer.balance(problem.kernel, problem.ndrange, arguments, report=report)
-    return found, arguments
-
-
 def choose_places(devices: Sequence[str | DevicePlace]) -> list[DevicePlace]:
     known = {one.id: one for one in list_descriptions()}
     wanted = [
         one if isinstance(one, DevicePlace) else DevicePlace(device_id=one)
-        for one in devices or list(known)
+        for one in devices or known
     ]
     found = [replace(one, device_id=match_device_id(one.device_id, known)) for one in wanted]
-    return [
-        replace(
-            one,
-            concurrency=max(
-                1, len(one.cores) or one.compute_units or known[one.device_id].compute_units
-            ),
-        )
-        for one in share_cores(found, known)
-    ]
+    places = []
+    for one in share_cores(found, known):
+        units = len(one.cores) or one.compute_units or known[one.device_id].compute_units
+        places.append(replace(one, concurrency=max(1, units)))
+    return places
 
 
 def share_cores(
@@ -395,18 +533,3 @@ def share_cores(
         first, stop = (len(free) * end // len(bare) for end in (place, place + 1))
         given[number] = replace(given[number], cores=tuple(free[first:stop]))
     return given
-
-
-def place_by_text(device_ids: Sequence[str], cores: str | None) -> list[DevicePlace]:
-    """Read devices and their cores as a command line gives them."""
-    places = [DevicePlace(device_id=one) for one in device_ids]
-    for part in filter(None, (cores or "").split(",")):
-        name, equals, text = part.partition("=")
-        number = next(
-            (n for n, one in enumerate(places) if one.device_id == name and not one.cores), None
-        )
-        if not equals or number is None:
-            names = ", ".join(device_ids) or "none"
-            raise InputError(f"cores {part!r}: give DEVICE=CORES with a device as named: {names}")
-        places[number] = replace(places[number], cores=read_cores(text))
-    return places

@@ -5,11 +5,11 @@ import signal
 import time
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kernelcast.balancing.launch_buffers import SharedMemory
-from kernelcast.balancing.messages import (
+from kernelcast.balancing.launch_buffers import (
     Collect,
     Command,
     Failed,
@@ -17,6 +17,7 @@ from kernelcast.balancing.messages import (
     Prepare,
     Reply,
     Run,
+    SharedMemory,
 )
 from kernelcast.balancing.settings import DevicePlace
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
@@ -26,7 +27,7 @@ from kernelcast.workers.protocol import ClosedError, MessageKind, Reporter, Task
 from kernelcast.workers.wire import NotDecodableError, prepare
 
 if TYPE_CHECKING:
-    from kernelcast.sampling.problems import Content, PartialLaunch
+    from kernelcast.sampling.problems import PartialLaunch
     from kernelcast.sampling.session import DeviceSession
 
 _MODULE = "kernelcast.balancing.device_processes"
@@ -156,12 +157,13 @@ class DeviceProcesses:
         self.memory.close()
 
 
+@dataclass(slots=True)
 class OpenDevice:
     """An open device, the memory that it shares with the host, and the launch that it prepared."""
 
-    def __init__(self, session: "DeviceSession", memory: SharedMemory) -> None:
-        self.session, self.memory = session, memory
-        self.launch: PartialLaunch | None = None
+    session: "DeviceSession"
+    memory: SharedMemory
+    launch: "PartialLaunch | None" = None
 
 
 _opened: list[OpenDevice] = []
@@ -182,7 +184,7 @@ def open_device(order: tuple[DevicePlace, int], _: Reporter) -> Reply:
 
 def answer(command: Command, _: Reporter) -> Reply:
     """Do a command on the open device."""
-    start_s, (one,) = time.monotonic(), _opened
+    start_s, (one,), told = time.monotonic(), _opened, dict[str, Any]()
     if isinstance(command, Run | Collect):
         if one.launch is None:
             raise KernelcastError("nothing is prepared")
@@ -191,31 +193,24 @@ def answer(command: Command, _: Reporter) -> Reply:
         else:
             for index, spans in command.spans.items():
                 one.launch.read(index, spans, one.memory.view(command.targets[index]))
-        return Reply(start_s=start_s, end_s=time.monotonic())
-    if one.launch is not None:
+    elif one.launch is not None:
         one.launch.release()
         one.launch = None
-    if not isinstance(command, Prepare):
-        return Reply(start_s=start_s, end_s=time.monotonic())
-    from kernelcast.sampling.problems import PartialLaunch
+    if isinstance(command, Prepare):
+        from kernelcast.sampling.problems import PartialLaunch
 
-    one.memory.map(command.memory_bytes)
-    contents: list[Content] = [
-        one.memory.view(value) if isinstance(value, MemoryRange) else value
-        for value in command.contents
-    ]
-    launch = one.launch = PartialLaunch(
-        one.session,
-        command.kernel,
-        command.ndrange,
-        command.arguments,
-        contents,
-        command.in_place,
-    )
-    return Reply(
-        start_s=start_s,
-        end_s=time.monotonic(),
-        upload_s=launch.upload_s,
-        uploaded_bytes=launch.uploaded_bytes,
-        in_place=frozenset(launch.in_place),
-    )
+        one.memory.map(command.memory_bytes)
+        contents = [
+            one.memory.view(value) if isinstance(value, MemoryRange) else value
+            for value in command.contents
+        ]
+        launch = one.launch = PartialLaunch(
+            one.session, command.kernel, command.ndrange, command.arguments, contents,
+            command.in_place,
+        )  # fmt: skip
+        told = {
+            "upload_s": launch.upload_s,
+            "uploaded_bytes": launch.uploaded_bytes,
+            "in_place": frozenset(launch.in_place),
+        }
+    return Reply(start_s=start_s, end_s=time.monotonic(), **told)

@@ -1,24 +1,99 @@
-"""Memory that the host and the devices' processes share, arrays in it, and results from it."""
+"""What the host and the devices' processes tell each other, and the memory that they share.
+
+Times are CLOCK_MONOTONIC's.
+"""
 
 import mmap
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.balancing.messages import Collect, MemoryRange
-from kernelcast.balancing.work import BoolArray
 from kernelcast.features.write_safety import SplitSafety
+from kernelcast.records.arguments import Argument, LocalArgument
 from kernelcast.records.balance import MergeRule
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import GroupBox, NDRange
 
+BoolArray = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 _PIECE_BYTES = 1 << 22
 _WORKERS = min(8, os.cpu_count() or 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRange:
+    """A buffer's place in the memory that all processes share, in bytes."""
+
+    start: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepare:
+    """Build the kernel, take the buffers."""
+
+    kernel: Kernel
+    ndrange: NDRange
+    arguments: tuple[Argument, ...]
+    contents: tuple[MemoryRange | np.generic | LocalArgument, ...]
+    memory_bytes: int
+    in_place: frozenset[int] = frozenset()
+    """Positions of buffers that all devices may use where they lie: those that are only read, and
+    those that are only written, each byte by one device."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Run work-groups, each box as a launch of its own."""
+
+    boxes: tuple[GroupBox, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collect:
+    """Write stretches of buffers, by the argument's position, into the shared memory."""
+
+    spans: Mapping[int, tuple[tuple[int, int], ...]]
+    targets: Mapping[int, MemoryRange]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """Drop the buffers; the device stays open."""
+
+
+Command = Prepare | Run | Collect | Finish
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A command is done; it began and ended then."""
+
+    start_s: float
+    end_s: float
+    device: str = ""
+    """The device's name, once it is open: that is said before any command."""
+    upload_s: float = 0.0
+    uploaded_bytes: int = 0
+    """What a device that is prepared took over, and how long that took."""
+    in_place: frozenset[int] = frozenset()
+    """Positions of the buffers that it uses where they lie."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed(Reply):
+    """The device has failed; what its buffers hold is unknown."""
+
+    error: KernelcastError
+    is_final: bool = True
 
 
 class SharedMemory:
@@ -181,7 +256,7 @@ def merge_changes(original: Bytes, copies: Sequence[Bytes], element_bytes: int) 
         piece = slice(start, start + step)
         before = whole[piece]
         found = before.copy()
-        is_taken: npt.NDArray[np.bool_] | None = None
+        is_taken: BoolArray | None = None
         for view in views:
             after = view[piece]
             changed = after != before

@@ -10,12 +10,12 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.options import wants_traceback
+from kernelcast.cli.options import Group, wants_traceback
 from kernelcast.cli.terminal import ExitStatus, complain, present, status_of
 from kernelcast.records.errors import KernelcastError, NoDeviceError, explain_missing
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(Group):
     """Imports the command that is asked for, and no other."""
 
     def __init__(self, *args: Any, places: str, **options: Any) -> None:  # noqa: ANN401 - click's own
@@ -26,24 +26,12 @@ class _LazyGroup(click.Group):
         return sorted({*super().list_commands(ctx), *self._places})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command; None if there is none of that name."""
         if cmd_name not in self._places:
             return super().get_command(ctx, cmd_name)
         module, _, name = self._places[cmd_name].partition(":")
         home = importlib.import_module(f"kernelcast.cli.{module}")
         command: click.Command = getattr(home, name)
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; where none has the name, name the nearest."""
-        if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
-            from difflib import get_close_matches  # no right command pays for it
-
-            for close_match in get_close_matches(args[0], self.list_commands(ctx), 1):
-                ctx.fail(f"No such command {args[0]!r}. Did you mean {close_match!r}?")
-        return super().resolve_command(ctx, args)
 
 
 class _Commands(_LazyGroup):
@@ -92,18 +80,20 @@ def _follows_interrupt(error: BaseException) -> bool:
         balance balance:balance
         calibrate calibrate:calibrate
         collect collect:collect_command
-        compare compare:compare
+        compare training:compare
         compile compile:compile_command
         corpus corpus:corpus
+        data data:data
         devices devices:devices
         estimate estimate:estimate
         features features:features
+        models models:models
         serve serve:serve
         starpu starpu:starpu
         trace trace:trace
-        train train:train
+        train training:train
         tune tune:tune
-        validate validate:validate
+        validate training:validate
     """,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -122,31 +112,8 @@ def app() -> None:
 @app.group(
     cls=_LazyGroup,
     places="""
-        check data:check_rows
-        export data:export_rows
-        import data:import_files
-        ls data:list_rows
-        merge data:merge_rows
-        remodel data:remodel_rows
-        rm data:remove_rows
-        show data:show_rows
-    """,
-    short_help="Look at, check, remove and exchange observations.",
-)
-def data() -> None:
-    """Look at, check and exchange observations: what models learn from.
-
-    The store is a SQLite file in the data folder (KERNELCAST_DATA), or what --store or
-    KERNELCAST_STORE name: another file, or a PostgreSQL database by URL that several machines
-    share.
-    """
-
-
-@app.group(
-    cls=_LazyGroup,
-    places="""
         cpu model.cpu:cpu
-        fit model.fit:fit
+        fit model.gpu:fit
         gpu model.gpu:gpu
         scratchpad model.scratchpad:scratchpad
     """,
@@ -154,26 +121,6 @@ def data() -> None:
 )
 def model() -> None:
     """Ask the analytic models: time from addresses and a machine description, nothing is run."""
-
-
-@app.group(
-    cls=_LazyGroup,
-    places="""
-        ls models:list_versions
-        pin models:pin_version
-        rollback models:roll_back
-        show models:show_model
-        unpin models:unpin_version
-    """,
-    short_help="Look at trained models, pin them, roll back.",
-)
-def models() -> None:
-    """Look at trained models, pin a version, roll back.
-
-    A registry is a folder or URL with the versions of each model. Estimates use the pinned
-    version, else the latest. It is `models` in the data folder (KERNELCAST_DATA), or what
-    --registry or KERNELCAST_MODELS name.
-    """
 
 
 def main() -> None:

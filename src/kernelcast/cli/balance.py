@@ -1,21 +1,25 @@
 """``kernelcast balance``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from kernelcast.balancing.balancer import balance_problem, place_by_text
-from kernelcast.balancing.reports import balance_to_json
-from kernelcast.balancing.settings import BalanceSettings
+from kernelcast.balancing.balancer import Balancer, make_host_arguments
+from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, complain, present, progress
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.balance import Activity, BalanceReport, MergeRule
+from kernelcast.records.errors import InputError
+from kernelcast.records.plain import pick
 from kernelcast.records.private_files import make_folder, writing
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, make_series
 from kernelcast.reports.numbers import format_range, format_seconds
 from kernelcast.reports.presenter import Table, write_lines
+from kernelcast.sampling.host import read_cores
 
 _SIGNS: Final = {
     Activity.PREPARE: (".", "prepares"), Activity.SAMPLE: ("s", "samples (done work)"),
@@ -27,7 +31,6 @@ _SIGNS: Final = {
 
 @option.command(
     short="Run one kernel over several devices at once.",
-    json=option.AS_JSON,
     plot="FILE.png: Draw the timeline to FILE (png, pdf, svg); needs kernelcast[plot].",
 )
 def balance(
@@ -77,10 +80,12 @@ def balance(
         make_folder(folder)
     places = place_by_text(device_ids, cores)
     with progress() as report:
-        launch, arguments = balance_problem(
-            problem_file, places, parameters=parameters, settings=settings,
-            report=report,
-        )  # fmt: skip
+        problem = read_problem(problem_file, parameters=parameters)
+        report("filling the buffers")
+        arguments = make_host_arguments(problem, seed=settings.seed)
+        report("looking for devices")
+        with Balancer(places, settings) as balancer:
+            launch = balancer.balance(problem.kernel, problem.ndrange, arguments, report=report)
     present(
         balance_to_json(launch), list_shares(launch), *draw_timeline(launch), "",
         *write_lines("balance.txt", one=launch), figure=chart_timeline(launch),
@@ -96,6 +101,47 @@ def balance(
     for failure in failures:
         complain(failure)
     return ExitStatus.FAILED if failures else ExitStatus.ANSWERED
+
+
+def place_by_text(device_ids: Sequence[str], cores: str | None) -> list[DevicePlace]:
+    """Read devices and their cores as a command line gives them."""
+    places = [DevicePlace(device_id=one) for one in device_ids]
+    for part in filter(None, (cores or "").split(",")):
+        name, equals, text = part.partition("=")
+        number = next(
+            (n for n, one in enumerate(places) if one.device_id == name and not one.cores), None
+        )
+        if not equals or number is None:
+            names = ", ".join(device_ids) or "none"
+            raise InputError(f"cores {part!r}: give DEVICE=CORES with a device as named: {names}")
+        places[number] = replace(places[number], cores=read_cores(text))
+    return places
+
+
+def balance_to_json(report: BalanceReport) -> dict[str, object]:
+    return {
+        **pick(
+            report, "kernel", global_size="space.ndrange.global_size",
+            local_size="space.ndrange.known_local_size",
+            work_groups="space.ndrange.work_group_count", axis="space.axis", slabs="space.count",
+            merges="merges", estimated_seconds="estimated_s", seconds="real_s",
+            prepare_seconds="prepare_s", merge_seconds="merge_s", total_seconds="total_s",
+        ),
+        "devices": [
+            {**pick(
+                share, "device_id", "device", "cores", "work_groups", "share", "estimated_share",
+                estimated_seconds_alone="estimated_s", low="low_s", high="high_s",
+                busy_seconds="real_s",
+            ), "failure": share.failure or None}
+            for share in report.shares
+        ],
+        "timeline": [
+            {"device": bar.device if bar.device < len(report.shares) else None,
+             **pick(bar, "activity", "work_groups", start="start_s", end="end_s")}
+            for bar in report.bars
+        ],
+        "notes": list(report.notes),
+    }  # fmt: skip
 
 
 def list_shares(report: BalanceReport) -> Table:

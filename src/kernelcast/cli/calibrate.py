@@ -36,10 +36,7 @@ from kernelcast.reports.numbers import format_duration, format_seconds
 from kernelcast.reports.presenter import Part, Section, Table
 
 
-@option.command(
-    short="Measure what devices can do; describe machines.",
-    json=option.AS_JSON,
-)
+@option.command(short="Measure what devices can do; describe machines.")
 def calibrate(
     device_ids: tuple[str, ...] = option.device,
     is_quick: bool = option.given(

@@ -11,7 +11,7 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, complain, present, progress_bar
-from kernelcast.cli.training_options import STORE
+from kernelcast.cli.training import STORE
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.records.arithmetic import evaluate
 
@@ -42,7 +42,6 @@ def _read_sizes(text: str) -> tuple[int, ...]:
 
 @option.command(
     "collect", short="Measure kernels, of the corpus or your own: samples, features, whole runs.",
-    json=option.AS_JSON,
 )  # fmt: skip
 def collect_command(  # noqa: PLR0913 - each is an option
     device_ids: tuple[str, ...] = option.device,
@@ -67,20 +66,17 @@ def collect_command(  # noqa: PLR0913 - each is an option
         sizes=option.given(
             "--sizes K",
             "Sizes of each kernel; half of them with other local sizes than the usual one.",
-            type=option.COUNT,
         ),
         local_sizes=option.given(
             "--local-sizes L",
             "Local sizes of each kernel at most. A later collection with more adds the others.",
-            type=option.COUNT,
         ),
         least_work_groups=option.given(
-            "--least-work-groups N", "Leave launches with fewer out.", type=option.COUNT
+            "--least-work-groups N", "Leave launches with fewer out."
         ),
         runs=option.given(
             "--runs N",
             "Whole runs of each launch; twice as many where they disagree.",
-            type=option.COUNT,
         ),
         multiples=option.given(
             "--multiples K",

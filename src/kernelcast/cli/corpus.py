@@ -24,7 +24,7 @@ from kernelcast.reports.presenter import Table
 from kernelcast.training_data.applications import find_applications, find_kernels
 
 
-@click.group()
+@click.group(cls=option.Group)
 def corpus() -> None:
     """List, check and copy the kernels of the benchmark corpus.
 
@@ -33,7 +33,7 @@ def corpus() -> None:
     """
 
 
-@option.command("ls", json=option.AS_JSON)
+@option.command("ls", of=corpus)
 def list_kernels() -> None:
     """List the kernels with their size parameters and local sizes."""
     content = [
@@ -59,7 +59,7 @@ def list_kernels() -> None:
     }))  # fmt: skip
 
 
-@option.command(json=option.AS_JSON)
+@option.command(of=corpus)
 def check(
     pattern: str = option.argument("[PATTERN]", default="*", required=False),
     device_ids: tuple[str, ...] = option.device,
@@ -117,7 +117,7 @@ def _list_outcomes(outcomes: Sequence[CheckOutcome]) -> Table:
     )
 
 
-@option.command()
+@option.command(json="", of=corpus)
 def write(
     pattern: str = option.argument("PATTERN"),
     folder: Path = option.argument("FOLDER", type=option.FOLDER),
@@ -141,7 +141,3 @@ def write(
         )
     for kernel in kernels:
         show(str(write_runnable_copy(kernel, folder, parameters)))
-
-
-for _command in (list_kernels, check, write):
-    corpus.add_command(_command)

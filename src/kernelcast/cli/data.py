@@ -12,7 +12,7 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, complain, present, progress, show, wants_json
-from kernelcast.cli.training_options import STORE
+from kernelcast.cli.training import STORE
 from kernelcast.collection.data_rows import (
     find_observations,
     import_file,
@@ -48,7 +48,17 @@ _COUNTS: Final = ("added", "replaced", "known")
 _WANTED: Any = option.settings(**_SELECTION)
 
 
-@option.command("ls", short="List what is in the store.", json=option.AS_JSON)
+@click.group(cls=option.Group, short_help="Look at, check, remove and exchange observations.")
+def data() -> None:
+    """Look at, check and exchange observations: what models learn from.
+
+    The store is a SQLite file in the data folder (KERNELCAST_DATA), or what --store or
+    KERNELCAST_STORE name: another file, or a PostgreSQL database by URL that several machines
+    share.
+    """
+
+
+@option.command("ls", of=data, short="List what is in the store.")
 def list_rows(
     place: str | None = STORE,
     wanted: Selection = _WANTED,
@@ -114,7 +124,7 @@ def _show(name: str, row: Mapping[str, Any]) -> Any:  # noqa: ANN401 - plain val
     return text[:12] if name == "key" else text
 
 
-@option.command("show", short="Show observations in full.", json=option.AS_JSON)
+@option.command("show", of=data, short="Show observations in full.")
 def show_rows(
     place: str | None = STORE,
     keys: tuple[str, ...] = option.argument("KEY..."),
@@ -141,7 +151,7 @@ def show_rows(
     present(found, *parts)
 
 
-@option.command("export", short="Write observations into a Parquet file.", json=option.AS_JSON)
+@option.command("export", of=data, short="Write observations into a Parquet file.")
 def export_rows(
     place: str | None = STORE,
     wanted: Selection = _WANTED,
@@ -161,7 +171,7 @@ def export_rows(
     present(content, told)
 
 
-@option.command("import", short="Add observations from files.", json=option.AS_JSON)
+@option.command("import", of=data, short="Add observations from files.")
 def import_files(
     place: str | None = STORE,
     files: tuple[Path, ...] = option.argument("FILE..."),
@@ -216,9 +226,7 @@ def _describe_rows(rows: AddedRows) -> str:
     return f"{rows.added:,} added, {rows.replaced:,} replaced, {rows.known:,} known before"
 
 
-@option.command(
-    "check", short="Look for damage and for rows that cannot be right.", json=option.AS_JSON
-)
+@option.command("check", of=data, short="Look for damage and for rows that cannot be right.")
 def check_rows(
     place: str | None = STORE,
     removes: bool = option.given("--remove", "Remove the rows that are found."),
@@ -249,7 +257,7 @@ def check_rows(
     return ExitStatus.FAILED if found and not removes else ExitStatus.ANSWERED
 
 
-@option.command("merge", short="Add the observations of other stores.", json=option.AS_JSON)
+@option.command("merge", of=data, short="Add the observations of other stores.")
 def merge_rows(
     place: str | None = STORE,
     others: tuple[str, ...] = option.argument("URL..."),
@@ -267,7 +275,7 @@ def merge_rows(
     present(content, *lines)
 
 
-@option.command("remodel", short="Compute analytic features anew.", json=option.AS_JSON)
+@option.command("remodel", of=data, short="Compute analytic features anew.")
 def remodel_rows(
     place: str | None = STORE,
     wanted: Selection = _WANTED,
@@ -309,7 +317,7 @@ def _read_moment(_: click.Context, __: click.Parameter, text: str | None) -> dat
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-@option.command("rm", short="Remove observations.", json=option.AS_JSON)
+@option.command("rm", of=data, short="Remove observations.")
 def remove_rows(
     place: str | None = STORE,
     wanted: Selection = option.settings(

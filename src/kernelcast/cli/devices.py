@@ -7,7 +7,7 @@ from kernelcast.records.plain import to_plain
 from kernelcast.reports.presenter import Table
 
 
-@option.command(json=option.AS_JSON)
+@option.command()
 def devices() -> ExitStatus:
     """List the OpenCL and CUDA devices of this machine and try each.
 

@@ -18,7 +18,7 @@ from kernelcast.reports.presenter import Field, Part, Table, Value, write_lines
 
 
 @option.command(
-    short="Predict how long kernels take on each device.", json=option.AS_JSON,
+    short="Predict how long kernels take on each device.",
     plot="FILE.png: Draw predicted times with their intervals, beside measured ones, to FILE (png, "
     "pdf, svg); needs kernelcast[plot].",
 )  # fmt: skip
@@ -31,7 +31,6 @@ def estimate(  # noqa: PLR0913 - each is an option
         ),
         measured_runs=option.given(
             "--runs N", "Whole runs timed by --measure, after one that is not counted.",
-            type=option.COUNT,
         ),
         plan=option.settings(
             budget=option.given(

@@ -3,9 +3,11 @@
 import json
 from typing import Final
 
+import click
+
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import present
-from kernelcast.cli.training_options import REGISTRY
+from kernelcast.cli.training import REGISTRY
 from kernelcast.models.evidence.model import load_evidence, model_to_json
 from kernelcast.models.validation.report import summarise_report
 from kernelcast.records.plain import pick
@@ -17,7 +19,17 @@ from kernelcast.training.registry import ModelVersions, is_evidence, open_regist
 _KEYS: Final = ("name", "versions", "used", "latest", "pinned")
 
 
-@option.command("ls", short="List the models.", json=option.AS_JSON)
+@click.group(cls=option.Group, short_help="Look at trained models, pin them, roll back.")
+def models() -> None:
+    """Look at trained models, pin a version, roll back.
+
+    A registry is a folder or URL with the versions of each model. Estimates use the pinned
+    version, else the latest. It is `models` in the data folder (KERNELCAST_DATA), or what
+    --registry or KERNELCAST_MODELS name.
+    """
+
+
+@option.command("ls", of=models, short="List the models.")
 def list_versions(
     registry_url: str | None = REGISTRY,
 ) -> None:
@@ -34,7 +46,7 @@ def list_versions(
     present(content, table if content else nothing)
 
 
-@option.command("show", short="Show what is known of a model.", json=option.AS_JSON)
+@option.command("show", of=models, short="Show what is known of a model.")
 def show_model(
     registry_url: str | None = REGISTRY,
     name: str = option.argument("NAME"),
@@ -83,7 +95,7 @@ def show_model(
     present(content, *parts)
 
 
-@option.command("pin", short="Use one version, whatever is trained later.", json=option.AS_JSON)
+@option.command("pin", of=models, short="Use one version, whatever is trained later.")
 def pin_version(
     registry_url: str | None = REGISTRY,
     name: str = option.argument("NAME"),
@@ -93,7 +105,7 @@ def pin_version(
     _tell(open_registry(registry_url).pin(name, version))
 
 
-@option.command("unpin", short="Use the latest version again.", json=option.AS_JSON)
+@option.command("unpin", of=models, short="Use the latest version again.")
 def unpin_version(
     registry_url: str | None = REGISTRY,
     name: str = option.argument("NAME"),
@@ -102,9 +114,7 @@ def unpin_version(
     _tell(open_registry(registry_url).pin(name, None))
 
 
-@option.command(
-    "rollback", short="Make the version before the latest the latest.", json=option.AS_JSON
-)
+@option.command("rollback", of=models, short="Make the version before the latest the latest.")
 def roll_back(
     registry_url: str | None = REGISTRY,
     name: str = option.argument("NAME"),

@@ -109,12 +109,32 @@ def settings(**options: Any) -> Any:  # noqa: ANN401 - the field has the type
     return field(metadata={"settings": options})
 
 
+class Group(click.Group):
+    """Names the nearest command where there is none of a name."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
+            from difflib import get_close_matches  # no right command pays for it
+
+            for close_match in get_close_matches(args[0], self.list_commands(ctx), 1):
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {close_match!r}?")
+        return super().resolve_command(ctx, args)
+
+
 def command(
-    name: str | None = None, *, short: str | None = None, json: str = "", plot: str = ""
+    name: str | None = None,
+    *,
+    short: str | None = None,
+    json: str = AS_JSON,
+    plot: str = "",
+    of: click.Group | None = None,
 ) -> Callable[[Callable[..., ExitStatus | None]], click.Command]:
     """Make a command of a function: its parameters, and the fields of a record, are options.
 
-    `json` and `plot` are the help texts of the options that `present` looks at.
+    `json` and `plot` are the help texts of the options that `present` looks at, `of` is the group
+    that the command belongs to.
     """
 
     def make(run: Callable[..., ExitStatus | None]) -> click.Command:
@@ -150,10 +170,12 @@ def command(
         about = run.__doc__ or ""
         if hints["return"] is ExitStatus and "Exit status" not in about:
             about = f"{cleandoc(about)}\n\n{_EXIT_STATUS}"
-        return click.command(
+        register: Any = click.command if of is None else of.command
+        registered: click.Command = register(
             name or run.__name__, help=about, short_help=short,
             context_settings={"show_default": True},
         )(made)  # fmt: skip
+        return registered
 
     return make
 
@@ -206,7 +228,7 @@ def make_option(
             more.pop("default", None)
             more["callback"] = lambda _, __, values: many(map(kind, values)) or default or many()
     else:
-        more.setdefault("type", FILE if kind is Path else kind)
+        more.setdefault("type", {Path: FILE, int: COUNT}.get(kind, kind))
     if names is None:
         number = {"nargs": -1} if many else {}
         required = NoneType not in get_args(hint)

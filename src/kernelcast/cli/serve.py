@@ -27,6 +27,7 @@ _database: Any = option.given(
 
 @click.group(
     "serve",
+    cls=option.Group,
     invoke_without_command=True,
     context_settings={"show_default": True},
     short_help="Answer over HTTP: estimates, observations, models, jobs.",
@@ -133,12 +134,12 @@ def serve(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - Serv
     run_service(settings, lambda address: show(f"serving at {address} (Ctrl-C ends it)"))
 
 
-@serve.group("token", short_help="Make, list and revoke tokens.")
+@serve.group("token", cls=option.Group, short_help="Make, list and revoke tokens.")
 def token() -> None:
     """Make, list and revoke tokens of the service."""
 
 
-@option.command(short="Make a token.", json=option.AS_JSON)
+@option.command(of=token, short="Make a token.")
 def create(
     name: str = option.argument("NAME"),
     scopes: tuple[str, ...] = option.given(
@@ -165,7 +166,7 @@ def create(
         complain(f"{who}; it is not shown again")
 
 
-@option.command("list", short="List the tokens.", json=option.AS_JSON)
+@option.command("list", of=token, short="List the tokens.")
 def list_tokens(
     database: str | None = _database,
 ) -> None:
@@ -184,7 +185,7 @@ def list_tokens(
     present(content, table if tokens else nothing)
 
 
-@option.command(short="Refuse a token from now on.", json=option.AS_JSON)
+@option.command(of=token, short="Refuse a token from now on.")
 def revoke(
     token_id: str = option.argument("ID"),
     database: str | None = _database,
@@ -202,7 +203,3 @@ def _open(database: str | None) -> ServiceState:
 
 def _list_scopes(record: TokenRecord) -> str:
     return ", ".join(sorted(record.scopes))
-
-
-for _command in (create, list_tokens, revoke):
-    token.add_command(_command)

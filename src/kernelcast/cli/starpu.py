@@ -1,6 +1,5 @@
 """``kernelcast starpu``."""
 
-import itertools
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -11,7 +10,7 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import present, progress_bar
-from kernelcast.cli.training_options import STORE
+from kernelcast.cli.training import STORE
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.records.errors import InputError
@@ -19,18 +18,17 @@ from kernelcast.records.plain import pick
 from kernelcast.reports.presenter import Table
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.scheduling.starpu.codelets import Wanted, parse_worker, read_codelets
-from kernelcast.scheduling.starpu.models import default_folder, default_host, save_model
+from kernelcast.scheduling.starpu.models import Entry, save_model
 from kernelcast.scheduling.starpu.times import (
     TimeSource,
     estimate_now,
-    find_times,
     read_estimates,
     read_times,
     recall_observed,
 )
 
 
-@click.group()
+@click.group(cls=option.Group)
 def starpu() -> None:
     """Give StarPU's schedulers predicted times before anything has run.
 
@@ -46,7 +44,7 @@ def _read_id(text: str) -> str:
     return text
 
 
-@option.command(short="Write performance models that StarPU reads.", json=option.AS_JSON)
+@option.command(of=starpu, short="Write performance models that StarPU reads.")
 def export(  # noqa: PLR0913 - each is an option
     codelet_files: tuple[Path, ...] = option.argument("CODELETS.yaml..."),
     devices: Mapping[str, str] = option.pairs(
@@ -83,7 +81,7 @@ def export(  # noqa: PLR0913 - each is an option
         "--samples N",
         "Measurements that each time counts as. StarPU trusts 10, and forgets a time after as "
         "many that contradict it.",
-        default=10, type=option.COUNT,
+        default=10,
     ),
     plan: SamplingPlan = option.settings(
         budget=option.given(
@@ -117,13 +115,9 @@ def export(  # noqa: PLR0913 - each is an option
     for worker in named.keys() - workers_there:
         there = ", ".join(map(str, sorted(workers_there)))
         raise InputError(f"--device {worker}: no codelet has that worker; there are {there}")
-    total, done = sum(map(len, codelets.values())), itertools.count()
+    total, models = sum(map(len, codelets.values())), list[list[Entry]]()
     with ExitStack() as stack:
         tell = stack.enter_context(progress_bar())
-
-        def report(wanted: Wanted) -> None:
-            tell(next(done), total, wanted.label)
-
         # The first source that knows a time answers.
         sources: list[TimeSource] = [read_times(times_files)]
         if observed:
@@ -134,10 +128,22 @@ def export(  # noqa: PLR0913 - each is an option
             if estimate_files
             else estimate_now(EstimateSettings(plan=plan), timeout_s=timeout_s)
         )
-        models = [find_times(asked, sources, report=report) for asked in codelets.values()]
+        for asked in codelets.values():
+            models.append([])
+            for wanted in asked:
+                tell(sum(map(len, models)), total, wanted.label)
+                time = next((one for source in sources if (one := source(wanted))), None)
+                if time is None:
+                    hint = (
+                        "it has no `problem`; give its times by --times"
+                        if wanted.problem is None
+                        else "give --estimates with this size, --store with observations of it, or "
+                        "neither"
+                    )
+                    raise InputError(f"{wanted.label}: no time is known; {hint}")
+                models[-1].append((wanted, time))
     # Files are written when all times are known: a failure leaves StarPU's folder as it was.
-    target, machine = folder or default_folder(), host or default_host()
-    paths = [save_model(one, target, host=machine, samples=samples) for one in models]
+    paths = [save_model(one, folder, host=host, samples=samples) for one in models]
     content: list[dict[str, Any]] = [
         {
             "codelet": wanted.symbol,
@@ -159,6 +165,3 @@ def export(  # noqa: PLR0913 - each is an option
         "device": ("text", "device_id"),
     })  # fmt: skip
     present(content, table, *(f"wrote {path}" for path in paths))
-
-
-starpu.add_command(export)

@@ -27,7 +27,7 @@ Answer: TypeAlias = tuple[DeviceDescription, WorkGroupTrace | KernelcastError]
 
 
 @option.command(
-    short="Show when each work-group of a kernel begins and ends.", json=option.AS_JSON,
+    short="Show when each work-group of a kernel begins and ends.",
     plot="FILE.png: Draw the timelines to FILE (png, pdf, svg); needs kernelcast[plot].",
 )  # fmt: skip
 def trace(
@@ -38,7 +38,6 @@ def trace(
             "--work-groups N",
             "Trace about the first N work-groups: part of a row, whole rows or whole planes.  "
             "[default: all, at most 10000]",
-            type=option.COUNT,
         ),
         method=option.given(
             "--method",

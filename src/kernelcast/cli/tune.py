@@ -14,14 +14,11 @@ from kernelcast.records.progress import Progress
 from kernelcast.reports.presenter import Table, write_lines
 from kernelcast.tuning.api import tune_on_device
 from kernelcast.tuning.ranking import several_processes
-from kernelcast.tuning.report import TuneReport, report_to_json, report_to_t4
-from kernelcast.tuning.settings import TuneSettings
+from kernelcast.tuning.report import TuneReport, TuneSettings, report_to_json, report_to_t4
 from kernelcast.tuning.space import read_space, read_t1
 
 
-@option.command(
-    short="Find the best launch configuration of a kernel by models.", json=option.AS_JSON
-)
+@option.command(short="Find the best launch configuration of a kernel by models.")
 def tune(
     problem_file: Path | None = option.argument("[P.yaml]"),
     device_ids: tuple[str, ...] = option.device,
@@ -33,14 +30,13 @@ def tune(
         ),
         top=option.given(
             "--top K", "Configurations that are shown, and measured with --measure.",
-            type=option.COUNT,
         ),
         measure=option.given("--measure", "Measure the best K as a whole, in turn."),
         runs=option.given(
-            "--runs N", "Measured runs of each; their median counts.", type=option.COUNT
+            "--runs N", "Measured runs of each; their median counts."
         ),
         sampled=option.given(
-            "--sampled K", "Configurations that `--models hybrid` samples.", type=option.COUNT
+            "--sampled K", "Configurations that `--models hybrid` samples."
         ),
         seed=option.seed,
         timeout_s=option.given(

@@ -1,4 +1,4 @@
-"""What Python programs call to find the best way to launch a kernel."""
+"""Finds the best way to launch a kernel: ranks by models, samples and measures on devices."""
 
 import hashlib
 import json
@@ -8,28 +8,74 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
+from kernelcast.features.analysis import infer_accesses
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.devices import choose_devices
+from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.machines import find_own_machine
 from kernelcast.launches.settings import EstimateSettings
+from kernelcast.launches.source_check import refuse_persistent
 from kernelcast.records.device import DeviceDescription
-from kernelcast.records.errors import InputError
+from kernelcast.records.errors import (
+    EstimateTimeoutError,
+    InputError,
+    KernelcastError,
+    KernelRunError,
+)
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.private_files import make_private_folder
 from kernelcast.records.problem import Problem
 from kernelcast.records.progress import Progress
-from kernelcast.tuning.device_runs import EventKind, TuningEvent, TuningTask, run_on_device
+from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.launch import OpenCLLaunch
+from kernelcast.sampling.problems import prepare_whole, prepared_problem
+from kernelcast.sampling.session import open_session
 from kernelcast.tuning.ranking import rank, several_processes
-from kernelcast.tuning.report import UNKNOWN, TunedConfiguration, TuneReport, sort_configurations
-from kernelcast.tuning.settings import TuneModels, TuneSettings
+from kernelcast.tuning.report import (
+    UNKNOWN,
+    TunedConfiguration,
+    TuneModels,
+    TuneReport,
+    TuneSettings,
+    sort_configurations,
+)
 from kernelcast.tuning.space import SearchSpace, read_space
+from kernelcast.workers import Reporter, Task, stream_isolated
 
 _FIRST_LINE = json.dumps({"schema": "kernelcast-tuning-1"})
-_KEPT = (EventKind.BUILT, EventKind.RAN, EventKind.REFUSED)
+Report = Callable[[Progress], None]
+
+
+class EventKind(StrEnum):
+    """What happened to a configuration."""
+
+    STARTED = "started"
+    """It is being built; told first, so that it is known what a driver died of."""
+    BUILT = "built"
+    """Built and run once; `seconds` is what that took on the host."""
+    RAN = "ran"
+    """Run once more as a whole; `seconds` is its time."""
+    SAMPLED = "sampled"
+    """A few work-groups ran; `seconds` is the estimate of the whole launch."""
+    REFUSED = "refused"
+    """The device does not take it; `reason` says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningEvent:
+    """What happened to a configuration."""
+
+    number: int
+    kind: EventKind
+    seconds: float = 0.0
+    reason: str = ""
+    cpu_s: float = 0.0
+    """Of a build or run: time of all threads of the process that did it, in seconds. On a CPU
+    device and a machine that others use as well, it says more than the time that passed."""
 
 
 class MeasurementFile:
@@ -60,8 +106,8 @@ class MeasurementFile:
                 self.events[key].append(TuningEvent(number=0, kind=kind, **content))
 
     def add(self, key: str, event: TuningEvent) -> None:
-        """Keep what happened."""
-        if event.kind not in _KEPT:
+        """Keep builds, runs and refusals."""
+        if event.kind in {EventKind.STARTED, EventKind.SAMPLED}:
             return
         line = {"key": key, "kind": event.kind.value, "seconds": event.seconds,
                 "reason": event.reason}  # fmt: skip
@@ -82,9 +128,6 @@ def key_of(problem: Problem, device: DeviceDescription, seed: int) -> str:
         problem.kernel.digest, problem.ndrange, problem.arguments, device.id, device.driver, seed
     )  # fmt: skip
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
-
-
-Report = Callable[[Progress], None]
 
 
 def tune(
@@ -131,11 +174,10 @@ def tune(
     `KeyboardInterrupt` passes through; what was measured is in the file and is taken up by the
     next call.
     """
-    space = (
-        problem if isinstance(problem, SearchSpace) else read_space(problem, parameters=parameters)
-    )
+    if not isinstance(problem, SearchSpace):
+        problem = read_space(problem, parameters=parameters)
     return [
-        tune_on_device(space, device, settings=settings, save=save, report=report)
+        tune_on_device(problem, device, settings=settings, save=save, report=report)
         for device in choose_devices(devices)
     ]
 
@@ -193,6 +235,9 @@ class _Tuning:
     report: Report
     found: dict[int, TunedConfiguration] = field(default_factory=dict)
 
+    def tell(self, stage: str, done: int, total: int) -> None:
+        self.report(Progress(device_id=self.device.id, stage=stage, done=done, total=total))
+
     def sample(self) -> float:
         """Run a few work-groups of the best, which rank them; return the seconds it took."""
         chosen, done = self._choose(self.settings.sampled), 0
@@ -233,25 +278,19 @@ class _Tuning:
         }
         return self._run({number: chosen[number] for number in missing}, missing, take)
 
-    def tell(self, stage: str, done: int, total: int) -> None:
-        self.report(Progress(device_id=self.device.id, stage=stage, done=done, total=total))
-
     def _run(
         self, problems: dict[int, Problem], runs: dict[int, int],
         take: Callable[[TuningEvent], None],
     ) -> float:  # fmt: skip
-        """Have the device run configurations, or sample them where no runs are given."""
-        started_s = time.perf_counter()
-        settings = EstimateSettings(seed=self.settings.seed)
-        task = TuningTask(device_id=self.device.id, problems=problems, runs=runs, settings=settings)
+        started_s, seed = time.perf_counter(), self.settings.seed
+        task = TuningTask(device_id=self.device.id, problems=problems, runs=runs, seed=seed)
         run_on_device(task, timeout_s=self.settings.timeout_s, take=take)
         return time.perf_counter() - started_s
 
     def _choose(self, count: int) -> dict[int, Problem]:
         """Choose the best configurations as far as is known, best first."""
-        possible = (one for one in sort_configurations(self.found) if not one.obstacle)
-        best = islice(possible, count)
-        return {one.number: one.problem for one in best if one.problem is not None}
+        possible = [one for one in sort_configurations(self.found) if not one.obstacle]
+        return {one.number: one.problem for one in possible[:count] if one.problem is not None}
 
     def _take(self, event: TuningEvent) -> None:
         one = self.found[event.number]
@@ -265,3 +304,99 @@ class _Tuning:
             case EventKind.REFUSED:
                 one = replace(one, obstacle=event.reason)
         self.found[event.number] = one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningTask:
+    """Configurations to be measured on one device, or sampled."""
+
+    device_id: str
+    problems: dict[int, Problem]
+    runs: dict[int, int]
+    """Runs that each still needs; empty where they are sampled."""
+    seed: int = 0
+
+
+_TUNE: Task[None] = Task(entry="kernelcast.tuning.api:run_tuning", gives=TuningEvent)
+
+
+def run_on_device(
+    task: TuningTask, *, timeout_s: float, take: Callable[[TuningEvent], None]
+) -> None:
+    """Run or sample configurations in child processes.
+
+    One that a child dies of, or says nothing of for `timeout_s`, is refused; another goes on.
+    """
+    left, runs = dict(task.problems), dict(task.runs)
+    while left:
+        current: int | None = None
+        part = replace(task, problems=dict(left), runs=dict(runs))
+        event: TuningEvent
+        try:
+            for event in stream_isolated(_TUNE, part, timeout_s=timeout_s, subject=task.device_id):
+                if event.kind is EventKind.STARTED:
+                    current = event.number
+                elif event.kind is EventKind.RAN:
+                    runs[event.number] -= 1
+                is_last = event.kind in {EventKind.SAMPLED, EventKind.REFUSED}
+                if is_last or runs.get(event.number) == 0:
+                    left.pop(event.number, None)
+                take(event)
+        except (KernelRunError, EstimateTimeoutError) as error:
+            if current is None:
+                raise
+            left.pop(current, None)
+            take(TuningEvent(number=current, kind=EventKind.REFUSED, reason=str(error)))
+        else:
+            return
+
+
+def run_tuning(task: TuningTask, report: Reporter) -> None:
+    """Do a task, in a child process; each configuration's events are given as they happen."""
+    report("opening the device")
+    session = open_session(*choose_device(task.device_id, find_devices()))
+    launches: dict[int, Callable[[], tuple[float, float]]] = {}
+
+    def sample(number: int) -> TuningEvent:
+        problem = task.problems[number].on(session.description)
+        refuse_persistent(problem.kernel)
+        accesses = infer_accesses(problem.kernel, len(problem.arguments))
+        with prepared_problem(
+            session, problem, OpenCLLaunch, seed=task.seed, inferred=accesses
+        ) as launch:
+            settings = EstimateSettings(seed=task.seed)
+            found = sample_launch(launch, problem.kernel.name, settings).estimate
+        return TuningEvent(number=number, kind=EventKind.SAMPLED, seconds=found.seconds)
+
+    def build(number: int) -> TuningEvent:
+        started_s, used_s = time.perf_counter(), time.process_time()
+        problem = task.problems[number].on(session.description)
+        accesses = infer_accesses(problem.kernel, len(problem.arguments))
+        launch = prepare_whole(session, problem, accesses, seed=task.seed)
+        launch()
+        launches[number] = launch
+        return TuningEvent(
+            number=number, kind=EventKind.BUILT, seconds=time.perf_counter() - started_s,
+            cpu_s=time.process_time() - used_s,
+        )  # fmt: skip
+
+    def run(number: int) -> TuningEvent:
+        seconds, cpu_s = launches[number]()
+        return TuningEvent(number=number, kind=EventKind.RAN, seconds=seconds, cpu_s=cpu_s)
+
+    def attempt(act: Callable[[int], TuningEvent], number: int) -> None:
+        """Do something with a configuration; a refusal ends it alone."""
+        report.give(TuningEvent(number=number, kind=EventKind.STARTED))
+        try:
+            event = act(number)
+        except KernelcastError as error:
+            event = TuningEvent(number=number, kind=EventKind.REFUSED, reason=str(error))
+        report.give(event)
+
+    with session.lock:
+        for number in task.problems:
+            attempt(build if task.runs else sample, number)
+        # In turn: what slows the machine down for a while slows all.
+        for turn in range(max(task.runs.values(), default=0)):
+            for number in [one for one in launches if task.runs[one] > turn]:
+                attempt(run, number)

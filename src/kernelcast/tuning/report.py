@@ -1,14 +1,61 @@
-"""What a tuning has found, as records, text and JSON."""
+"""What a tuning is asked for, and what it has found, as records and JSON."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from statistics import median
 from typing import Any
 
+from kernelcast.records.errors import InputError
 from kernelcast.records.plain import to_plain
 from kernelcast.records.problem import Problem
-from kernelcast.tuning.settings import TuneModels
+
+
+class TuneModels(StrEnum):
+    """What ranks configurations."""
+
+    ANALYTIC = "analytic"
+    """The analytic model alone; nothing runs."""
+    HYBRID = "hybrid"
+    """A few work-groups of the configurations that the analytic model likes best run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuneSettings:
+    """How configurations are ranked and measured.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range.
+    """
+
+    models: TuneModels = TuneModels.ANALYTIC
+    """What ranks."""
+    top: int = 5
+    """Configurations that are shown, and measured where that is asked for."""
+    measure: bool = False
+    """Whether they are measured."""
+    runs: int = 7
+    """Measured runs of each, in turn; the median counts."""
+    sampled: int = 10
+    """Configurations that `TuneModels.HYBRID` samples."""
+    seed: int = 0
+    """Of random buffers and sampled places."""
+    timeout_s: float = 60.0
+    """A configuration that runs for longer is given up, in seconds."""
+
+    def __post_init__(self) -> None:
+        least = {"top": self.top, "runs": self.runs, "sampled": self.sampled}
+        for name, value in least.items():
+            if value < 1:
+                raise InputError(f"{name} {value}: give at least 1")
+        if not 0 < self.timeout_s <= 1e6:
+            msg = f"timeout {self.timeout_s} s: give a number above 0, at most 1,000,000"
+            raise InputError(msg)
+
 
 UNKNOWN = 3
 """Grade of a configuration of which nothing is known."""
@@ -103,13 +150,9 @@ def sort_configurations(
     found: Mapping[int, TunedConfiguration],
 ) -> tuple[TunedConfiguration, ...]:
     """Put the best first; what cannot be launched comes last."""
-
-    def key(one: TunedConfiguration) -> tuple[bool, int, float, int]:
-        seconds = one.expected_s
-        known = float("inf") if seconds is None else seconds
-        return (bool(one.obstacle), one.grade, known, one.number)
-
-    return tuple(sorted(found.values(), key=key))
+    return tuple(sorted(found.values(), key=lambda one: (
+        bool(one.obstacle), one.grade, one.expected_s or math.inf, one.number
+    )))  # fmt: skip
 
 
 def report_to_json(report: TuneReport, *, top: int | None = None) -> dict[str, Any]:

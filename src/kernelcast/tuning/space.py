@@ -3,7 +3,8 @@
 import ast
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -29,7 +30,6 @@ from kernelcast.training_data.importers.tuning import count_groups, load_json, r
 from kernelcast.tuning.report import TunedConfiguration
 
 MOST_CONFIGURATIONS = 100_000
-_LOCAL_NAMES = ("local_x", "local_y", "local_z")
 _OF_GROUPS = re.compile(r"\breqd_work_group_size\b|\bwork_group_(?:all|any|broadcast|reduce|scan)")
 _LARGEST_GROUP = 1024
 
@@ -52,31 +52,35 @@ def read_space(path: Path | str, *, parameters: Mapping[str, Number] | None = No
     if template.swept:
         combined = template.list_parameters()
         return collect_space(template.path.stem, template.swept, combined, template.make)
-    names = next(template.list_parameters(), None)
-    if names is None:
+    given = next(template.list_parameters(), None)
+    if given is None:
         raise InputError(f"{template.path}: the restrictions leave no configuration; loosen them")
-    return vary_local_size(template.make(names))
-
-
-def vary_local_size(problem: Problem) -> SearchSpace:
-    """List a problem with other local sizes: powers of two that divide the global size."""
+    problem = template.make(given)
     if _OF_GROUPS.search(problem.kernel.source) or model_kernel(problem).is_for_one_local_size:
         raise InputError(
             f"{problem.name}: the kernel requires its local size, shares local memory or has a "
             "place for each work-group, so that it is right for one local size; give lists of "
             "values among the `parameters`, from which macros, local memory and sizes follow"
         )
-    sizes = list(_list_local_sizes(problem.ndrange))
+    ndrange = problem.ndrange
+    sizes = []
+    # Powers of two that divide the global size.
+    powers = [2**power for power in range(_LARGEST_GROUP.bit_length())]
+    axes = [[one for one in powers if size % one == 0] for size in ndrange.global_size]
+    for local in product(*axes):
+        if 4 <= math.prod(local) <= _LARGEST_GROUP:
+            with suppress(NDRangeError):
+                sizes.append(replace(ndrange, local_size=local).known_local_size)
     if not sizes:
         raise InputError(
             f"{problem.name}: no local size but the given one divides the global size "
-            f"{problem.ndrange.global_size}; give lists of values among the `parameters`"
+            f"{ndrange.global_size}; give lists of values among the `parameters`"
         )
-    names = _LOCAL_NAMES[: problem.ndrange.dimensions]
+    names = ("local_x", "local_y", "local_z")[: ndrange.dimensions]
 
     def make(values: Mapping[str, Number]) -> Problem:
         local_size = tuple(int(values[one]) for one in names)
-        return replace(problem, ndrange=replace(problem.ndrange, local_size=local_size))
+        return replace(problem, ndrange=replace(ndrange, local_size=local_size))
 
     combined = (dict(zip(names, local, strict=True)) for local in sizes)
     return collect_space(problem.name, names, combined, make)
@@ -114,23 +118,6 @@ def collect_space(
     return SearchSpace(name=name, kernel=kernels[0], names=searched, configurations=tuple(found))
 
 
-def _list_local_sizes(ndrange: NDRange) -> Iterator[tuple[int, ...]]:
-    axes = [
-        [2**power for power in range(int(math.log2(min(size, _LARGEST_GROUP))) + 1)
-         if size % 2**power == 0]
-        for size in ndrange.global_size
-    ]  # fmt: skip
-    for local in product(*axes):
-        if not 4 <= math.prod(local) <= _LARGEST_GROUP:
-            continue
-        try:
-            replace(ndrange, local_size=local)
-        except NDRangeError:
-            continue
-        yield local
-
-
-_LANGUAGE = "OpenCL"
 _ACCESS = {
     "ReadOnly": Access.READ, "WriteOnly": Access.WRITE, "ReadWrite": Access.READ_WRITE
 }  # fmt: skip
@@ -160,9 +147,9 @@ def read_t1(path: Path | str) -> SearchSpace:
 
 
 def _read_t1(path: Path, space: Mapping[str, Any], kernel: Mapping[str, Any]) -> SearchSpace:
-    language = kernel.get("Language", _LANGUAGE)
-    if language != _LANGUAGE:
-        raise InputError(f"Language is {language}; kernels in {_LANGUAGE} C can be tuned")
+    language = kernel.get("Language", "OpenCL")
+    if language != "OpenCL":
+        raise InputError(f"Language is {language}; kernels in OpenCL C can be tuned")
     values = {str(one["Name"]): _read_values(one["Values"]) for one in space["TuningParameters"]}
     if math.prod(map(len, values.values())) > MOST_CONFIGURATIONS:
         raise InputError(f"more than {MOST_CONFIGURATIONS:,} configurations; restrict them")
@@ -189,69 +176,55 @@ def _read_t1(path: Path, space: Mapping[str, Any], kernel: Mapping[str, Any]) ->
             arguments=tuple(_read_argument(one, known) for one in kernel["Arguments"]),
         )  # fmt: skip
 
+    def meets(expression: str, names: Mapping[str, Number]) -> bool:
+        try:
+            return holds(expression.replace("&&", " and ").replace("||", " or "), names)
+        except ArithmeticProblem as problem:
+            msg = f"condition {expression!r} cannot be evaluated ({problem})"
+            raise InputError(msg) from problem
+
     conditions = [str(one["Expression"]) for one in space.get("Conditions", ())]
     every = (dict(zip(values, chosen, strict=True)) for chosen in product(*values.values()))
-    met = (names for names in every if all(_meets(one, names) for one in conditions))
+    met = (names for names in every if all(meets(one, names) for one in conditions))
     return collect_space(path.stem, values, met, make)
 
 
 def _read_values(text: object) -> list[Number]:
     """Read ``[1, 2, 4]``, a list, or ``list(range(1, 5))``; nothing is executed."""
-    if isinstance(text, list):
-        values = text
-    else:
-        body = str(text).strip().removeprefix("list(").strip()
-        matched = re.fullmatch(r"range\(([^()]*)\)\)?", body)
-        try:
-            if matched:
-                values = list(range(*(int(one) for one in matched[1].split(","))))
-            else:
-                values = list(ast.literal_eval(str(text)))
-        except (ValueError, SyntaxError, TypeError, MemoryError) as error:
-            raise InputError(f"Values {text!r}: expected a list of numbers") from error
+    msg = f"Values {text!r}: expected a list of numbers"
+    body = str(text).strip().removeprefix("list(").strip()
+    matched = re.fullmatch(r"range\(([^()]*)\)\)?", body)
+    try:
+        values: list[Any] = (
+            text if isinstance(text, list)
+            else [*range(*map(int, matched[1].split(",")))] if matched
+            else list(ast.literal_eval(str(text)))
+        )  # fmt: skip
+    except (ValueError, SyntaxError, TypeError, MemoryError) as error:
+        raise InputError(msg) from error
     if not values or not all(isinstance(one, int | float) for one in values):
-        raise InputError(f"Values {text!r}: expected a list of numbers")
+        raise InputError(msg)
     return [int(one) if isinstance(one, bool) else one for one in values]
 
 
-def _meets(expression: str, names: Mapping[str, Number]) -> bool:
-    try:
-        return holds(expression.replace("&&", " and ").replace("||", " or "), names)
-    except ArithmeticProblem as problem:
-        raise InputError(f"condition {expression!r} cannot be evaluated ({problem})") from problem
-
-
 def _read_argument(one: Mapping[str, Any], known: Mapping[str, Any]) -> Argument:
-    kind = one["MemoryType"]
-    if kind == "Local":
-        return LocalArgument(bytes=evaluate_size(one["Size"], known) * _element(one).bytes)
-    element = _element(one)
-    if kind == "Scalar":
-        value = one.get("FillValue", 0)
-        return ScalarArgument(element=element, values=(value,) * element.lanes)
-    if kind != "Vector":
-        raise InputError(f"argument {one.get('Name', '')}: memory of type {kind} is not supported")
-    return BufferArgument(
-        element=element,
-        count=evaluate_size(one["Size"], known),
-        access=_ACCESS.get(str(one.get("AccessType"))),
-        **_read_fill(one, element),
-    )
-
-
-def _element(one: Mapping[str, Any]) -> ElementType:
-    return ElementType.parse(str(one["Type"]))
-
-
-def _read_fill(one: Mapping[str, Any], element: ElementType) -> dict[str, Any]:
+    kind, element = one["MemoryType"], ElementType.parse(str(one["Type"]))
     fill, value = one.get("FillType", "Random"), one.get("FillValue", 0)
-    if fill == "Constant":
-        if value in (0, 1):
-            return {"init": Init.ONES if value else Init.ZEROS}
+    if kind == "Local":
+        return LocalArgument(bytes=evaluate_size(one["Size"], known) * element.bytes)
+    if kind == "Scalar":
+        return ScalarArgument(element=element, values=(value,) * element.lanes)
+    where = f"argument {one.get('Name', '')}"
+    if kind != "Vector":
+        raise InputError(f"{where}: memory of type {kind} is not supported")
+    if fill not in {"Constant", "Random"}:
+        raise InputError(f"{where}: filled by {fill}; Constant and Random are supported")
+    content: dict[str, Any] = {"init": Init.UNIFORM}
+    if fill == "Constant" and value in (0, 1):
+        content = {"init": Init.ONES if value else Init.ZEROS}
+    elif fill == "Constant":
         # The end of a range that holds one value, or hardly more.
         step = max(abs(value), 1) * 1e-6 if element.dtype.kind == "f" else 1
-        return {"init": Init.UNIFORM, "low": value, "high": value + step}
-    if fill != "Random":
-        msg = f"argument {one.get('Name', '')}: filled by {fill}; Constant and Random are supported"
-        raise InputError(msg)
-    return {"init": Init.UNIFORM}
+        content |= {"low": value, "high": value + step}
+    count, access = evaluate_size(one["Size"], known), _ACCESS.get(str(one.get("AccessType")))
+    return BufferArgument(element=element, count=count, access=access, **content)

@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelcast.balancing.balancer import Balancer
-from kernelcast.balancing.host_arguments import read_host_arguments
-from kernelcast.balancing.launch_buffers import merge_changes
-from kernelcast.balancing.messages import Collect, Prepare, Run
+from kernelcast.balancing.balancer import Balancer, read_host_arguments
+from kernelcast.balancing.launch_buffers import Collect, Prepare, Run, merge_changes
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.records.balance import Activity, BalanceReport, MergeRule
 from kernelcast.records.errors import InputError, KernelcastError

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelcast.balancing.balancer import choose_split, cut_axis, place_by_text, share_cores
-from kernelcast.balancing.host_arguments import read_host_arguments
+from kernelcast.balancing.balancer import choose_split, cut_axis, read_host_arguments, share_cores
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
+from kernelcast.cli.balance import place_by_text
 from kernelcast.records.arguments import LocalArgument, ScalarArgument
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, OverrunError

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from kernelcast.cli.tune import list_best
 from kernelcast.reports.presenter import write_lines
-from kernelcast.tuning.report import TunedConfiguration, TuneReport
-from kernelcast.tuning.settings import TuneModels
+from kernelcast.tuning.report import TunedConfiguration, TuneModels, TuneReport
 
 
 def test_table_has_columns_for_what_is_known() -> None:

@@ -105,7 +105,11 @@ def read_rows(path: Path, worker: str) -> list[list[float]]:
 
 
 def test_estimates_and_times_become_entries(folder: Path) -> None:
-    """StarPU's file holds each size of each worker, under the footprint of its data."""
+    """StarPU's file holds each size of each worker, under the footprint of its data; with a time
+    missing there is none."""
+    told = run(folder, rows=[make_row(1024, 1e-3)], status=2)
+    assert "kc_triad on opencl0_impl0 at N=4096: no time is known" in told
+    assert not (folder / "sampling").exists()
     told = json.loads(run(folder, rows=[make_row(n, n * 1e-6) for n in (1024, 4096)]))
     path = folder / "sampling/codelets/45/kc_triad.node1"
     for worker in ("opencl0", "cpu0"):

@@ -1,21 +1,28 @@
 """Ranks, samples and measures without a device: another one's answers stand in for it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kernelcast.records.errors import InputError
+from kernelcast.records.errors import EstimateTimeoutError, InputError, KernelRunError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.progress import Progress
 from kernelcast.tuning import api
-from kernelcast.tuning.api import tune_on_device
-from kernelcast.tuning.device_runs import EventKind, TuningEvent, TuningTask
-from kernelcast.tuning.report import TuneReport
-from kernelcast.tuning.settings import TuneModels, TuneSettings
+from kernelcast.tuning.api import (
+    EventKind,
+    MeasurementFile,
+    TuningEvent,
+    TuningTask,
+    key_of,
+    tune_on_device,
+)
+from kernelcast.tuning.report import TuneModels, TuneReport, TuneSettings
 from kernelcast.tuning.space import SearchSpace, read_space
+from kernelcast.workers import Task
 from support.builders import make_description
 
 Tune = Callable[..., TuneReport]
@@ -162,3 +169,80 @@ def test_settings_are_checked(wrong: dict[str, float]) -> None:
     """Numbers out of range are refused."""
     with pytest.raises(InputError, match="give"):
         TuneSettings(**wrong)  # type: ignore[arg-type]  # each key has its own type
+
+
+def test_what_was_kept_is_read_again(tmp_path: Path) -> None:
+    """Runs, builds and refusals are there for the next call, but for a line that was cut off."""
+    path = tmp_path / "new" / "runs.jsonl"
+    first = MeasurementFile(path)
+    first.add("a", TuningEvent(number=3, kind=EventKind.STARTED))
+    assert not path.exists()
+    for kind, seconds in ((EventKind.BUILT, 0.5), (EventKind.RAN, 0.25), (EventKind.RAN, 0.125)):
+        first.add("a", TuningEvent(number=3, kind=kind, seconds=seconds))
+    first.add("b", TuningEvent(number=4, kind=EventKind.REFUSED, reason="too large"))
+    with path.open("a") as end:
+        end.write('{"key": "a", "kind": "ra')
+    again = MeasurementFile(path)
+    assert again.events == first.events
+    assert [one.seconds for one in again.events["a"]] == [0.5, 0.25, 0.125]
+    assert [(one.number, one.reason) for one in again.events["b"]] == [(0, "too large")]
+    again.add("a", TuningEvent(number=3, kind=EventKind.RAN, seconds=1.0))
+    assert [one.seconds for one in MeasurementFile(path).events["a"]] == [0.5, 0.25, 0.125, 1.0]
+
+
+@pytest.mark.parametrize("text", ["", "hello\n", '{"schema": "other"}\n', "[1]\n"])
+def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
+    """A file of something else is neither read nor written."""
+    path = tmp_path / "other"
+    path.write_text(text)
+    with pytest.raises(InputError, match="is no file of tuning measurements"):
+        MeasurementFile(path)
+    assert path.read_text() == text
+
+
+def test_a_key_holds_for_one_launch_on_one_driver(problem_file: Path) -> None:
+    """Another configuration, another driver, another seed: another measurement."""
+    device = make_description()
+    one, other, *_ = (one.problem for one in read_space(problem_file).configurations)
+    assert one is not None
+    assert other is not None
+    launches = [(one, device, 0), (other, device, 0), (one, device, 1),
+                (one, replace(device, driver="2"), 0)]  # fmt: skip
+    assert len({key_of(*launch) for launch in launches}) == 4
+    assert key_of(one, device, 0) == key_of(one, device, 0)
+
+
+@pytest.mark.parametrize("error", [KernelRunError("died"), EstimateTimeoutError("too long")])
+def test_a_deadly_configuration_is_refused(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """What a process died of is not tried again; the rest is. A device that never begins is an
+    error, no endless loop."""
+    starts: list[list[int]] = []
+    dies_at_once = False
+
+    def stream(asked: Task[Any], task: TuningTask, **_: object) -> Iterator[TuningEvent]:
+        assert asked.name == "run_tuning"
+        starts.append(list(task.problems))
+        assert len(starts) < 9, "an endless loop"
+        if dies_at_once:
+            raise error
+        for number in task.problems:
+            yield TuningEvent(number=number, kind=EventKind.STARTED)
+            if number in {1, 3}:
+                raise error
+            yield TuningEvent(number=number, kind=EventKind.RAN, seconds=1.0)
+
+    monkeypatch.setattr(api, "stream_isolated", stream)
+    events: list[TuningEvent] = []
+    problems: dict[int, Any] = dict.fromkeys(range(4))
+    task = TuningTask(device_id="d", problems=problems, runs=dict.fromkeys(problems, 1))
+    api.run_on_device(task, timeout_s=1.0, take=events.append)
+    refused = {one.number: one.reason for one in events if one.kind is EventKind.REFUSED}
+    assert refused == {1: str(error), 3: str(error)}
+    assert {one.number for one in events if one.kind is EventKind.RAN} == {0, 2}
+    assert starts == [[0, 1, 2, 3], [2, 3]]
+    dies_at_once = True
+    with pytest.raises(type(error)):
+        api.run_on_device(task, timeout_s=1.0, take=events.append)
+    assert len(starts) == 3

@@ -14,7 +14,7 @@ from kernelcast.records.arithmetic import ArithmeticProblem, holds
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
-from kernelcast.tuning.cpu_cost import cost_launch
+from kernelcast.tuning.ranking import cost_launch
 from kernelcast.tuning.space import read_space
 
 ROOT = Path(__file__).parents[3]

@@ -12,11 +12,11 @@ from kernelcast.records.errors import InputError
 from kernelcast.training_data.importers.tuning import TuningFiles, read_tuning
 from kernelcast.tuning.report import (
     TunedConfiguration,
+    TuneModels,
     TuneReport,
     report_to_json,
     report_to_t4,
 )
-from kernelcast.tuning.settings import TuneModels
 from kernelcast.tuning.space import read_t1
 
 

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,7 +38,7 @@ from kernelcast.records.yaml_files import read_text
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.numbers import format_seconds
 from kernelcast.reports.presenter import Field, Part, Section, Table, write_lines
-from kernelcast.sampling.loop_benchmark import LoopMeasurement, measure_loop
+from kernelcast.sampling.loop_benchmark import measure_loop
 
 _PREFIXES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -79,7 +80,6 @@ class CpuOptions:
     cores: int = option.given(
         "--cores",
         "Busy cores, which divide bandwidth and shared caches.",
-        type=option.COUNT,
         default=1,
     )
     unit: Unit = option.given(
@@ -174,8 +174,7 @@ class CpuOptions:
         return {name: values[0] for name, values in self.sizes.items() if len(values) == 1}
 
     def list_constants(self) -> list[dict[str, int]]:
-        swept = self.swept
-        return [self.fixed | ({swept: one} if swept else {}) for one in self.sizes.get(swept, (0,))]
+        return [dict(zip(self.sizes, one, strict=True)) for one in product(*self.sizes.values())]
 
     def find_description(self) -> MachineDescription:
         """Find the machine: the one asked for, or the only CPU that was calibrated here."""
@@ -266,67 +265,47 @@ def cpu(options: CpuOptions) -> None:
     FILE is a C99 listing (declarations and one loop nest), or the problem file (.yaml) of an
     OpenCL kernel. Nothing is run without --measure or --device; a loop may be compiled.
     """
-    (_model_problem if options.is_problem else _model_loop)(options)
-
-
-def _model_loop(options: CpuOptions) -> None:
+    if options.is_problem:
+        _model_problem(options)
+        return
     source, model = options.read_model()
     swept, unit = options.swept, options.unit
-    loops: list[LoopPrediction] = []
-    measured: list[LoopMeasurement | None] = []
+    rows: list[dict[str, Any]] = []
+    sizes: list[dict[str, Any]] = []
     with progress() as report:
         for constants in options.list_constants():
             size = f"{swept}={constants[swept]}" if swept else "the loop"
             report(f"predicting {size}")
-            loops.append(model.predict(constants, options.cores))
-            ran = None
+            loop = model.predict(constants, options.cores)
+            row: dict[str, Any] = {"loop": loop, "write": partial(_write, loop, unit)}
+            row |= dict.fromkeys(("ran", "cycles", "error"))
+            told = prediction_to_json(loop, unit)
             if options.measures:
                 report(f"measuring {size}")
                 flags = options.flags.split()
                 ran = measure_loop(
-                    write_loop(source, model.nest, loops[-1].constants, options.compiler, flags)
+                    write_loop(source, model.nest, loop.constants, options.compiler, flags)
                 )
-            measured.append(ran)
-    # Core cycles per cache line of work, at the machine description's clock.
-    cycles = [
-        None if ran is None else loop.work.cycles(ran.shortest_s)
-        for loop, ran in zip(loops, measured, strict=True)
-    ]
-    rows = [
-        {
-            "loop": loop, "ran": ran, "cycles": taken, "error": taken and loop.cycles / taken - 1,
-            "write": partial(_write, loop, unit),
-        }
-        for loop, ran, taken in zip(loops, measured, cycles, strict=True)
-    ]  # fmt: skip
+                # Core cycles per cache line of work, at the machine description's clock.
+                cycles = loop.work.cycles(ran.shortest_s)
+                error = loop.cycles / cycles - 1
+                row |= {"ran": ran, "cycles": cycles, "error": error}
+                told["measured"] = {
+                    "wall_s": ran.seconds, "cpu_s": ran.cpu_seconds, "shortest_s": ran.shortest_s,
+                    "compiler": ran.compiler, "value": loop.work.tell(cycles, unit),
+                    "error": error,
+                }  # fmt: skip
+            rows.append(row)
+            sizes.append(told)
     transitions, solved = _solve(options, model)
     predictor = "layer conditions" if options.predictor == "lc" else "cache simulation"
     cores = f"{options.cores} cores" if options.cores > 1 else "1 core"
     title = f"{model.nest.name} on {model.machine.name}, {cores}, {predictor}"
     content: dict[str, object] = {
-        "kernel": model.nest.name,
-        "machine": model.machine.id,
-        "sizes": [
-            prediction_to_json(loop, unit)
-            | (
-                {}
-                if ran is None or taken is None
-                else {
-                    "measured": {
-                        "wall_s": ran.seconds,
-                        "cpu_s": ran.cpu_seconds,
-                        "shortest_s": ran.shortest_s,
-                        "compiler": ran.compiler,
-                        "value": loop.work.tell(taken, unit),
-                        "error": loop.cycles / taken - 1,
-                    },
-                }
-            )
-            for loop, ran, taken in zip(loops, measured, cycles, strict=True)
-        ],
+        "kernel": model.nest.name, "machine": model.machine.id, "sizes": sizes,
         "transitions": [asdict(transition) for transition in transitions],
-    }
-    notes = [note for loop in loops for note in loop.notes]
+    }  # fmt: skip
+    notes = [note for row in rows for note in row["loop"].notes]
     parts: list[Part] = [title]
     if swept:
         sweep = Table.of(rows, {
@@ -342,7 +321,6 @@ def _model_loop(options: CpuOptions) -> None:
         })  # fmt: skip
         parts += [sweep.without_empty("measured", "wall", "CPU", "error"), *solved]
     else:
-        [loop] = loops
         scaling = model.scale(loop.constants)
         advice = advise_blocking(model.nest, model.machine, loop.constants, options.cores)
         content["scaling"] = [asdict(one) for one in scaling]
@@ -356,7 +334,7 @@ def _model_loop(options: CpuOptions) -> None:
             }))  # fmt: skip
         parts += [*solved, *(f"advice: {one}" for one in advice)]
         notes += model.conflicts(loop.constants)
-    present(content, *parts, figure=_chart_sweep(title, swept, loops, cycles, unit), notes=notes)
+    present(content, *parts, figure=_chart_sweep(title, swept, rows, unit), notes=notes)
 
 
 def _solve(options: CpuOptions, model: LoopModel) -> tuple[tuple[Transition, ...], list[Part]]:
@@ -403,40 +381,41 @@ def _list_levels(loop: LoopPrediction) -> Table:
     })  # fmt: skip
 
 
-def _chart_sweep(
-    title: str, name: str, loops: Sequence[LoopPrediction], measured: Sequence[float | None],
-    unit: Unit,
-) -> Figure:  # fmt: skip
+def _chart_sweep(title: str, name: str, rows: Sequence[Mapping[str, Any]], unit: Unit) -> Figure:
     """Chart ECM terms, Roofline and measurements over a size; below, lines over each boundary.
 
     As the paper's Fig. 3 and 4, in cycles and cache lines per cache line of work.
     """
+    loops: list[LoopPrediction] = [row["loop"] for row in rows]
     sizes = [loop.constants.get(name, 0) for loop in loops]
-    times = {"T_nOL": [one.in_core.non_overlapping if one.in_core else 0.0 for one in loops]}
-    lines: dict[str, list[float]] = {}
+    upper = [make_series(
+        "T_nOL", sizes, [one.in_core.non_overlapping if one.in_core else 0.0 for one in loops],
+        "stack",
+    )]  # fmt: skip
+    lower = []
     for edge in loops[0].ecm.transfers:
         nearer, farther = edge.nearer, edge.farther
-        times[f"T_{nearer}{farther}"] = [
+        cycles = [
             sum(one.cycles for one in loop.ecm.transfers if one.farther == farther)
             for loop in loops
         ]
-        lines[f"{nearer} - {farther}"] = [
+        lines = [
             sum(one.lines for one in loop.volumes.transfers()
                 if (one.nearer, one.farther) == (nearer, farther))
             for loop in loops
         ]  # fmt: skip
-    totals: dict[str, list[float]] = {"ECM": [loop.cycles for loop in loops]}
+        upper.append(make_series(f"T_{nearer}{farther}", sizes, cycles, "stack"))
+        lower.append(make_series(f"{nearer} - {farther}", sizes, lines, "line"))
+    upper.append(make_series("ECM", sizes, [loop.cycles for loop in loops], "line"))
     if any(loop.in_core for loop in loops):
-        totals["T_OL"] = [one.in_core.hidden if one.in_core else 0.0 for one in loops]
+        hidden = [one.in_core.hidden if one.in_core else 0.0 for one in loops]
+        upper.append(make_series("T_OL", sizes, hidden, "line"))
     roofs = [loop.roofline.cycles for loop in loops if loop.roofline is not None]
     if len(roofs) == len(loops):
-        totals["Roofline"] = roofs
-    upper = [make_series(name, sizes, own, "stack") for name, own in times.items()]
-    upper += [make_series(name, sizes, own, "line") for name, own in totals.items()]
-    ran = {size: each for size, each in zip(sizes, measured, strict=True) if each is not None}
+        upper.append(make_series("Roofline", sizes, roofs, "line"))
+    ran = {size: row["cycles"] for size, row in zip(sizes, rows, strict=True) if row["ran"]}
     if ran:
         upper.append(make_series("measured", ran.keys(), ran.values()))
-    lower = [make_series(boundary, sizes, own, "line") for boundary, own in lines.items()]
     if unit is not Unit.CYCLES_PER_LINE:
         title += f"\nin {unit}: {_write(loops[0], unit, loops[0].cycles)} at the first size"
     x, per_line = Axis(name or "size"), "per cache line of work"
@@ -453,24 +432,22 @@ def _model_problem(options: CpuOptions) -> None:
     if machine.kind is not DeviceKind.CPU:
         raise InputError(f"{machine.id} is a {machine.kind}; `kernelcast model gpu` models GPUs")
     estimates: list[AnalyticEstimate] = []
-    name = options.file.stem
+    rows: list[dict[str, Any]] = []
     with progress() as report:
         for parameters in options.list_constants():
             source = read_launch_source(options.file, parameters=parameters)
             if options.device_id is not None:
                 source = record_accesses(source, options.device_id, report=report)
-            name = source.name
             estimates.append(estimate_analytically(source.launch(), machine))
-    rows = [
-        {**({"value": parameters[swept]} if swept else {}), "kernel": name, **asdict(one)}
-        for parameters, one in zip(options.list_constants(), estimates, strict=True)
-    ]
-    [first, *_] = estimates
+            about = {"value": parameters[swept]} if swept else {}
+            rows.append({**about, "kernel": source.name, **asdict(estimates[-1])})
+    name, first = source.name, estimates[0]
+    title = f"{name} on {machine.id}"
     if swept:
         table = Table.of(
             rows, {swept: ("number", "value"), "time": ("s", "seconds"), "limiter": "text"}
         )
-        parts: list[Part] = [f"{name} on {machine.id}", table]
+        parts: list[Part] = [title, table]
     else:
         width = first.quantities.get("vector_work_items_count", 1.0)
         parts = [
@@ -480,8 +457,6 @@ def _model_problem(options: CpuOptions) -> None:
             else "\nwork-items run one after the other",
         ]
     notes = [note for one in estimates for note in one.notes]
-    title = f"{name} on {machine.id}"
-    places = [one[swept] for one in options.list_constants()] if swept else [title]
+    places = [row["value"] for row in rows] if swept else [title]
     chart = chart_limiters("", places, estimates, over=swept)
-    figure = Figure(charts=(chart,), title=title if swept else "")
-    present(rows, *parts, figure=figure, notes=notes)
+    present(rows, *parts, figure=Figure(charts=(chart,), title=title if swept else ""), notes=notes)

@@ -1,4 +1,4 @@
-"""``kernelcast model gpu``."""
+"""``kernelcast model gpu`` and ``fit``."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.model import chart_limiters, describe_estimate
@@ -16,20 +18,22 @@ from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.folding import parse_fold
 from kernelcast.launches.modelling.gpu_estimates import (
     RATE,
-    Comparison,
     Configuration,
     Transition,
     compare_with_measured,
     comparison_to_json,
     configuration_to_json,
     configure,
+    derive_points,
     find_transition,
+    fit_all,
     list_folds,
     read_hit_rates_file,
     read_measurements,
     sweep_local_sizes,
     sweep_sizes,
     write_folds,
+    write_hit_rates,
 )
 from kernelcast.launches.modelling.launches import ModelledKernel, model_written
 from kernelcast.launches.modelling.sources import read_launch_source, record_accesses
@@ -39,7 +43,7 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.numbers import format_share
-from kernelcast.reports.presenter import Field, Part, Table
+from kernelcast.reports.presenter import Field, Part, Table, Value
 
 _SWEEP = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*=(?P<range>[^=]+)")
 _COLUMNS: Final[Mapping[str, tuple[str, Field]]] = {
@@ -109,14 +113,13 @@ class GpuOptions:
     registers: int | None = option.given(
         "--registers N",
         "32-bit registers per work-item, which limit how many run at once.",
-        type=option.COUNT,
     )
     hit_rates: str | None = option.given(
         "--hit-rates NAME",
         "Hit rates of the caches: a shipped set (paper-2022, with the paper's limiters) or a file "
         "of `model fit`.",
     )
-    shown: int = option.given("--top N", "Rows of the ranking.", default=10, type=option.COUNT)
+    shown: int = option.given("--top N", "Rows of the ranking.", default=10)
 
     def __post_init__(self) -> None:
         written = bool(self.arrays or self.loads or self.stores or self.atomics)
@@ -149,13 +152,35 @@ class GpuOptions:
 
     def read_source(self, extra: Mapping[str, Number] | None = None) -> ModelledKernel:
         """Read the file, or the accesses that are given as text."""
-        if self.file is None:
+        if self.file is not None:
+            source = read_launch_source(self.file, parameters={**self.parameters, **(extra or {})})
+        else:
             sizes = _read_sizes(self.global_size or "", "--global")
             offset = _read_sizes(self.global_offset, "--offset") if self.global_offset else ()
-            ndrange = NDRange(global_size=sizes, global_offset=offset)
-            source = model_written(self._write_kernel(), ndrange)
-        else:
-            source = read_launch_source(self.file, parameters={**self.parameters, **(extra or {})})
+            for name, value in self.scalars.items():
+                if isinstance(value, float) and not value.is_integer():
+                    raise InputError(f"{name} is {value}; expected a whole number")
+            scalars = {name: int(value) for name, value in self.scalars.items()}
+            arrays = {}
+            for text in self.arrays:
+                array = read_array(text, tuple(scalars))
+                if array.name in arrays:
+                    raise InputError(
+                        f"array {array.name!r} is declared twice; keep one declaration"
+                    )
+                arrays[array.name] = array
+            kinds = {AccessKind.LOAD: self.loads, AccessKind.STORE: self.stores,
+                     AccessKind.ATOMIC: self.atomics}  # fmt: skip
+            texts = [(kind, text) for kind, each in kinds.items() for text in each]
+            kernel = WrittenKernel(
+                name="typed accesses", arrays=tuple(arrays.values()), scalars=scalars,
+                accesses=tuple(
+                    read_access(text, arrays, kind=kind, scalars=tuple(scalars), site=site)
+                    for site, (kind, text) in enumerate(texts)
+                ),
+                operations={name: float(count) for name, count in self.operations.items()},
+            )  # fmt: skip
+            source = model_written(kernel, NDRange(global_size=sizes, global_offset=offset))
         if self.folds:
             source.folds = tuple(map(parse_fold, self.folds))
         if self.registers is not None:
@@ -164,33 +189,10 @@ class GpuOptions:
             source.hit_rates = read_hit_rates_file(self.hit_rates)
         return source
 
-    def _write_kernel(self) -> WrittenKernel:
-        for name, value in self.scalars.items():
-            if isinstance(value, float) and not value.is_integer():
-                raise InputError(f"{name} is {value}; expected a whole number")
-        scalars = {name: int(value) for name, value in self.scalars.items()}
-        arrays = {}
-        for text in self.arrays:
-            array = read_array(text, tuple(scalars))
-            if array.name in arrays:
-                raise InputError(f"array {array.name!r} is declared twice; keep one declaration")
-            arrays[array.name] = array
-        kinds = {AccessKind.LOAD: self.loads, AccessKind.STORE: self.stores,
-                 AccessKind.ATOMIC: self.atomics}  # fmt: skip
-        texts = [(kind, text) for kind, each in kinds.items() for text in each]
-        return WrittenKernel(
-            name="typed accesses", arrays=tuple(arrays.values()), scalars=scalars,
-            accesses=tuple(
-                read_access(text, arrays, kind=kind, scalars=tuple(scalars), site=site)
-                for site, (kind, text) in enumerate(texts)
-            ),
-            operations={name: float(count) for name, count in self.operations.items()},
-        )  # fmt: skip
-
 
 @option.command(
     short="Time, limiters and data volumes of a kernel on a GPU.",
-    json=option.AS_JSON, plot="FILE: Draw the result, as .png or .svg.",
+    plot="FILE: Draw the result, as .png or .svg.",
 )  # fmt: skip
 def gpu(options: GpuOptions) -> None:
     """Model a kernel on GPUs: data volumes between caches and memory, limiters, time.
@@ -212,16 +214,39 @@ def gpu(options: GpuOptions) -> None:
     elif options.measured_file is not None:
         _, launches = read_measurements(options.measured_file)
         comparisons = compare_with_measured(source, machines[0], launches)
+        table = Table.of(comparisons, {
+            "quantity": "text", "launches": ("whole", lambda one: len(one.measured)),
+            "mean error": "share", "bias": "signed share",
+            "Kendall's tau": (".2f", "rank_correlation"),
+        })  # fmt: skip
         title = f"{source.name} on {machines[0].id}: predicted against measured"
-        _present_comparisons(title, comparisons)
+        parts: list[Part] = [title, table]
+        charts = []
+        for one in comparisons:
+            if one.quantity == RATE:
+                parts.append(
+                    f"the launch predicted fastest reaches {format_share(one.best_share)} of the "
+                    "fastest measured"
+                )
+            ends = (0.0, max(*one.measured, *one.predicted))
+            charts.append(Chart(
+                title=one.quantity.replace("_", " "), is_square=True,
+                x=Axis("measured", "count"), y=Axis("predicted", "count"),
+                series=(
+                    make_series("launches", one.measured, one.predicted),
+                    make_series("equal", ends, ends, "guide"),
+                ),
+            ))  # fmt: skip
+        content = [comparison_to_json(one) for one in comparisons]
+        present(content, *parts, figure=Figure(charts=tuple(charts), title=title))
     else:
         [local_size] = options.list_local_sizes()
         found = [configure(source, machine, local_size) for machine in machines]
         labels = [f"{one.estimate.machine}\n{one.label}" for one in found]
-        charts = (
+        charts = [
             chart_limiters("Limiters", labels, [one.estimate for one in found]),
             _chart_volumes(labels, found),
-        )
+        ]
         # One machine is described in full, several in a table.
         [first, *others] = found
         about = {"machine": ("text", "estimate.machine"), "local size": ("text", "label")}
@@ -232,7 +257,7 @@ def gpu(options: GpuOptions) -> None:
             else describe_estimate(
                 source.name, first.estimate, first.updates, f" (local size {first.label})"
             ),
-            figure=Figure(charts=charts, title=source.name, columns=1),
+            figure=Figure(charts=tuple(charts), title=source.name, columns=1),
             notes=[note for one in found for note in one.estimate.notes],
         )
 
@@ -346,34 +371,6 @@ def _sweep_sizes(options: GpuOptions, sweep: str, machines: Sequence[MachineDesc
     present(content, table, *lines, figure=Figure(charts=(chart,)))
 
 
-def _present_comparisons(title: str, comparisons: Sequence[Comparison]) -> None:
-    table = Table.of(comparisons, {
-        "quantity": "text", "launches": ("whole", lambda one: len(one.measured)),
-        "mean error": "share", "bias": "signed share",
-        "Kendall's tau": (".2f", "rank_correlation"),
-    })  # fmt: skip
-    lines = [
-        f"the launch predicted fastest reaches {format_share(comparison.best_share)} of the "
-        "fastest measured"
-        for comparison in comparisons
-        if comparison.quantity == RATE
-    ]
-    charts = []
-    for comparison in comparisons:
-        ends = (0.0, max(*comparison.measured, *comparison.predicted))
-        charts.append(Chart(
-            title=comparison.quantity.replace("_", " "), is_square=True,
-            x=Axis("measured", "count"), y=Axis("predicted", "count"),
-            series=(
-                make_series("launches", comparison.measured, comparison.predicted),
-                make_series("equal", ends, ends, "guide"),
-            ),
-        ))  # fmt: skip
-    figure = Figure(charts=tuple(charts), title=title)
-    content = [comparison_to_json(one) for one in comparisons]
-    present(content, title, table, *lines, figure=figure)
-
-
 def _chart_volumes(labels: Sequence[str], answers: Sequence[Configuration]) -> Chart:
     """Chart what the loads are made of, per update (the paper's Fig. 15, 19 and 22)."""
     parts = []  # what the loads of each configuration are made of, in bytes per update
@@ -414,3 +411,78 @@ def _read_sizes(text: str, name: str) -> tuple[int, ...]:
     if not 1 <= len(parts) <= 3 or not all(part.strip().isdecimal() for part in parts):
         raise InputError(f"{name} {text!r}: expected one to three whole numbers, such as 32,4,8")
     return tuple(map(int, parts))
+
+
+@option.command(
+    short="Fit hit rates of a GPU's caches to measurements.",
+    json="",
+    plot="FILE: Draw points and curves.",
+)
+def fit(
+    measurements: Path = option.argument("MEASUREMENTS.csv|json"),
+    problem_file: Path | None = option.given(
+        "--problem P.yaml",
+        "The kernel that was measured, where the measurements are volumes.",
+    ),
+    machine: str | None = option.given("--machine NAME", "The device it was measured on."),
+    parameters: Mapping[str, Number] = option.parameters,
+    out_file: Path = option.given(
+        "--out FILE.yaml",
+        "Where to write the hit rates; `model gpu --hit-rates` reads them.",
+        default=Path("hit_rates.yaml"),
+    ),
+) -> None:
+    """Fit hit rates of a GPU's caches to measurements, with the standard errors of the constants.
+
+    The hit rate at oversubscription O is 1 - a * exp(-b * exp(-c * O)), or a * exp(-b * exp(c * O))
+    for data that is used again at one distance. A row of MEASUREMENTS is either a point (function,
+    oversubscription, hit_rate) or a launch with its volumes by hardware counters (local_size, fold,
+    l2_load_bytes_per_update, dram_load_bytes_per_update, dram_store_bytes_per_update), which needs
+    --problem and --machine. Hit rates whose points tell too little keep the shipped constants.
+    """
+    points, launches = read_measurements(measurements)
+    if launches:  # hit rates follow from volumes
+        if problem_file is None or machine is None:
+            msg = "measured volumes need --problem and --machine: what was run, and where"
+            raise click.UsageError(msg)
+        source = read_launch_source(problem_file, parameters=parameters)
+        for name, derived in derive_points(source, find_machine(machine), launches).items():
+            points[name] += derived
+    fits = fit_all(points)
+    of = f" of {problem_file.stem}" if problem_file else ""
+    on = f" on {machine}" if machine else ""
+    provenance = (
+        f"fitted to {sum(map(len, points.values()))} points from {measurements.name}{of}{on}"
+    )
+    write_hit_rates(out_file, provenance, fits)
+    rows: list[Sequence[Value]] = []
+    charts = []  # measured hit rates and the curves fitted to them (the paper's Fig. 12, 16 and 18)
+    for name, one in fits.items():
+        rate = one.rate
+        numbers = [
+            f"{value:.3g} +- {error:.2g}"
+            for value, error in (
+                (rate.a, one.a_error), (rate.b, one.b_error), (rate.c, one.c_error)
+            )
+        ]  # fmt: skip
+        rows.append((name, one.points, *numbers, f"{rate.deviation:.3f}"))
+        over, measured = zip(*points[name], strict=True)
+        places = [1.05 * max(over) * number / 200 for number in range(201)]
+        charts.append(Chart(
+            title=name, x=Axis(title="oversubscription"), y=Axis(title="hit rate"),
+            series=(
+                make_series("measured", over, measured),
+                make_series("fit", places, map(rate.at, places), "guide"),
+            ),
+        ))  # fmt: skip
+    rows += [
+        (name, len(own), "not fitted", "", "", "")
+        for name, own in sorted(points.items())
+        if own and name not in fits
+    ]
+    table = Table(
+        columns={"hit rate": "text", "points": "whole", "a": "number", "b": "number",
+                 "c": "number", "deviation": "number"},
+        rows=rows,
+    )  # fmt: skip
+    present(None, table, f"written to {out_file}", figure=Figure(charts=tuple(charts)))

@@ -47,7 +47,6 @@ _STEP_TIMES: Final = {title: (unit, f"terms.{field}") for title, (unit, field) i
 
 @option.command(
     short="Time of a kernel on a processor with scratchpads (SW26010).",
-    json=option.AS_JSON,
     plot="FILE: Draw breakdown and timeline, or what --what-if found, as .png or .svg.",
 )
 def scratchpad(
@@ -63,7 +62,6 @@ def scratchpad(
     active_cpes: int | None = option.given(
         "--active-cpes N",
         "Active CPEs, instead of the file's.  [default: the file's, else 64]",
-        type=option.COUNT,
     ),
     cpe_range: str | None = option.given(
         "--cpes FIRST:LAST:STEP",

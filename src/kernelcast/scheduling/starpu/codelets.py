@@ -152,17 +152,18 @@ def _read_codelet(symbol: str, entry: Located) -> tuple[Wanted, ...]:
     for name, place in fields["workers"].mapping().items():
         with place.pointing_here():
             worker = parse_worker(name)
-        device_id = ""
-        problems: Sequence[Problem | None] = [None] * len(parameters)
+        path, device_id = None, ""
         if not place.is_null:
             keys = place.mapping(("problem", "device"), required=("problem",))
             path = keys["problem"].file()
             device_id = keys["device"].text() if "device" in keys else ""
-            problems = [read_problem(path, parameters=one) for one in parameters]
-        found += [
-            _read_wanted(symbol, worker, device_id, problem, entry, fields, one)
-            for one, problem in zip(parameters, problems, strict=True)
-        ]
+        for one in parameters:
+            problem = None if path is None else read_problem(path, parameters=one)
+            footprint, size_bytes, flops = _read_size(entry, fields, one)
+            found.append(Wanted(
+                symbol=symbol, worker=worker, parameters=one, footprint=footprint,
+                size_bytes=size_bytes, flops=flops, device_id=device_id, problem=problem,
+            ))  # fmt: skip
     if not found:
         fields["workers"].fail("expected at least one worker, such as `opencl0:`")
     if len({(one.worker, one.footprint) for one in found}) < len(found):
@@ -173,16 +174,10 @@ def _read_codelet(symbol: str, entry: Located) -> tuple[Wanted, ...]:
     return tuple(found)
 
 
-def _read_wanted(
-    symbol: str,
-    worker: Worker,
-    device_id: str,
-    problem: Problem | None,
-    entry: Located,
-    fields: Mapping[str, Located],
-    parameters: Mapping[str, Number],
-) -> Wanted:
-    """Read a size of a codelet, as a worker's time is asked for."""
+def _read_size(
+    entry: Located, fields: Mapping[str, Located], parameters: Mapping[str, Number]
+) -> tuple[int, int, float]:
+    """Read footprint, bytes and operations of a codelet's tasks of one size."""
     known = {key: replace(value, names=parameters) for key, value in fields.items()}
     data = [_read_data(one) for one in known["data"].items()] if "data" in known else []
     base = known["size_base"].integer(minimum=1) if "size_base" in known else None
@@ -201,16 +196,7 @@ def _read_wanted(
     flops = float(known["flops"].number()) if "flops" in known else 0.0
     if not 0 <= flops < math.inf:
         known["flops"].fail(f"expected a number of at least 0, found {flops}")
-    return Wanted(
-        symbol=symbol,
-        worker=worker,
-        parameters=parameters,
-        footprint=footprint,
-        size_bytes=sum(size for _, size in data) if base is None else base,
-        flops=flops,
-        device_id=device_id,
-        problem=problem,
-    )
+    return footprint, sum(size for _, size in data) if base is None else base, flops
 
 
 def _read_data(entry: Located) -> tuple[int, int]:

@@ -103,12 +103,6 @@ def write_model(entries: Sequence[Entry], samples: int = LEAST_SAMPLES) -> str:
     by_worker: dict[Worker, list[Entry]] = {}
     for entry in entries:
         by_worker.setdefault(entry[0].worker, []).append(entry)
-    for worker, known in by_worker.items():
-        if len(known) != len({wanted.footprint for wanted, _ in known}):
-            raise InputError(
-                f"codelet {known[0][0].symbol} on {worker}: two sizes have one footprint; StarPU "
-                "cannot tell them apart either, give the codelet a size_base or footprint"
-            )
     kinds = groupby(sorted(by_worker), key=lambda one: (one.kind, one.device))
     by_device = [(kind, device, list(workers)) for (kind, device), workers in kinds]
     lines = [_RULE, "# Performance Model Version", str(FORMAT), "", _RULE, "# COMBs",
@@ -161,26 +155,24 @@ def _real(value: float) -> str:
     return "nan" if math.isnan(value) else f"{value:<15e}"
 
 
-def default_folder() -> Path:
-    """Give the folder of StarPU's measurements: STARPU_PERF_MODEL_DIR or ``~/.starpu/sampling``."""
-    named = os.environ.get("STARPU_PERF_MODEL_DIR")
-    if named:
-        return Path(named)
-    for variable in _HOMES:
-        if home := os.environ.get(variable):
-            return Path(home) / ".starpu" / "sampling"
-    msg = f"StarPU's folder is not known: none of STARPU_PERF_MODEL_DIR, {', '.join(_HOMES)} is set"
-    raise InputError(msg)
-
-
-def default_host() -> str:
-    """Give the name that this machine's files have: STARPU_HOSTNAME, or the host's up to a dot."""
-    return os.environ.get("STARPU_HOSTNAME") or socket.gethostname().partition(".")[0]
-
-
 def save_model(
-    entries: Sequence[Entry], folder: Path, *, host: str, samples: int = LEAST_SAMPLES
+    entries: Sequence[Entry],
+    folder: Path | None = None,
+    *,
+    host: str | None = None,
+    samples: int = LEAST_SAMPLES,
 ) -> Path:
+    """Write a codelet's file into StarPU's folder of measurements, which the environment names
+    unless it is given, as is the name that this machine's files have."""
+    if folder is None:
+        named = os.environ.get("STARPU_PERF_MODEL_DIR")
+        home = next(filter(None, map(os.environ.get, _HOMES)), None)
+        if not named and home is None:
+            given = ", ".join(("STARPU_PERF_MODEL_DIR", *_HOMES))
+            raise InputError(f"StarPU's folder is not known: none of {given} is set")
+        folder = Path(named) if named else Path(home or "") / ".starpu" / "sampling"
+    if not host:
+        host = os.environ.get("STARPU_HOSTNAME") or socket.gethostname().partition(".")[0]
     path = folder / "codelets" / str(FORMAT) / f"{entries[0][0].symbol}.{host}"
     if len(str(path.absolute())) > _LONGEST_PATH:
         msg = f"{path}: StarPU reads paths of up to {_LONGEST_PATH} letters; shorten the folder"

@@ -21,7 +21,7 @@ from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.problem import digest_arguments
 from kernelcast.records.samples import SampleRun, TimedLaunch
 from kernelcast.scheduling.starpu.codelets import Wanted, Worker, parse_worker
-from kernelcast.scheduling.starpu.models import Entry, ExpectedTime
+from kernelcast.scheduling.starpu.models import ExpectedTime
 from kernelcast.training_data.store import Selection, Store
 
 TimeSource = Callable[[Wanted], ExpectedTime | None]
@@ -169,28 +169,6 @@ def estimate_now(settings: EstimateSettings, *, timeout_s: float) -> TimeSource:
         return expect(estimate.interval, str(estimate.tier), estimate.device_id)
 
     return find
-
-
-def find_times(
-    asked: Sequence[Wanted],
-    sources: Sequence[TimeSource],
-    *,
-    report: Callable[[Wanted], None] = lambda _: None,
-) -> list[Entry]:
-    """Find the times of a codelet, each by the first source that has one."""
-    found: list[Entry] = []
-    for wanted in asked:
-        report(wanted)
-        time = next((one for source in sources if (one := source(wanted))), None)
-        if time is None:
-            hint = (
-                "it has no `problem`; give its times by --times"
-                if wanted.problem is None
-                else "give --estimates with this size, --store with observations of it, or neither"
-            )
-            raise InputError(f"{wanted.label}: no time is known; {hint}")
-        found.append((wanted, time))
-    return found
 
 
 def extrapolate(samples: Sequence[tuple[int, int, float]], *, units: int) -> Interval:
