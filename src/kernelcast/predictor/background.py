@@ -43,10 +43,7 @@ _LONGEST_PAUSE_S: Final = 5.0
 
 
 class Refiner:
-    """Samples again in a thread of its own, which begins when a launch is first noted.
-
-    That takes at most a `share` of the time, and is `apart_s` from the request and the last time.
-    """
+    """Samples again in a thread, at most a `share` of the time, `apart_s` from each other."""
 
     def __init__(self, answers: Answers, *, share: float = 0.02, apart_s: float = 1.0) -> None:
         self._answers = answers
@@ -167,10 +164,7 @@ class Asker:
         report: ReportProgress = lambda _: None,
         remembers: bool = True,
     ) -> list[AskedLaunch]:
-        """Answer launches; within a limit by what time allows: what is known first, samples then.
-
-        Where drivers work in this process (`is_live`), it must not end meanwhile.
-        """
+        """Answer launches; within a limit what is known first, then samples."""
         asked: list[AskedLaunch] = []
         read = partial(self._reader.read, policy=policy, limit=limit, remembers=remembers)
         note = (lambda _: None) if limit is None else limit.note
@@ -225,7 +219,7 @@ class Asker:
             target=copy_context().run,  # it works for the same caller
             args=(run,),
             name="kernelcast-asking",
-            daemon=not is_live,
+            daemon=not is_live,  # a driver that works in this process must not lose it
         )
         with self._lock:
             self._running[thread] = limit

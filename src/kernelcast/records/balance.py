@@ -84,8 +84,7 @@ class DeviceShare:
     estimated_share: float = 0.0
     """Of the work-groups; as ran, and as the estimates said before the main part began."""
     estimated_s: float | None = None
-    """Time that it would need for the whole launch by its samples, in seconds; None if it has
-    taken none."""
+    """Time of the whole launch by its samples, in seconds; None if it has taken none."""
     low_s: float | None = None
     high_s: float | None = None
     real_s: float = 0.0

@@ -27,8 +27,7 @@ class InstructionFacts:
     """Concurrent work-items per compute unit from which the rate is within 5 % of the peak."""
     issue_latency_s: Mapping[int, Trait[float]] = field(default_factory=dict)
     completion_latency_s: Mapping[int, Trait[float]] = field(default_factory=dict)
-    """Seconds per instruction and warp (CPUs: per work-item), by the number of independent
-    instructions in the kernel: equations 4 and 5."""
+    """Seconds per instruction and warp (CPUs: work-item), by independent ones (eq. 4, 5)."""
 
     def __post_init__(self) -> None:
         _check_name("instruction", self.name, INSTRUCTIONS)

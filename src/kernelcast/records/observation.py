@@ -123,8 +123,7 @@ class MachineState:
     stolen: float | None = None
     """Processors that the host of a virtual machine gave to others meanwhile, on average."""
     slowdown: float | None = None
-    """How many times as long as the times that are kept, which are those alone, the launch took
-    beside other programs."""
+    """How many times as long as alone the launch took; the times that are kept are those alone."""
 
 
 class Origin(StrEnum):

@@ -74,9 +74,8 @@ class Operation:
     """Width of a lane; 0 where there is none."""
     lanes: int = 1
     name: str = ""
-    """Name of the builtin function, for special functions, atomics, calls, and whatever is called
-    with a vector; for addresses, what elements of a work-item's own arrays are used for that no
-    compiler can hold in registers."""
+    """Name of the builtin function, and of whatever is called with a vector; for addresses in a
+    work-item's own arrays that are in no register, an `OwnElement`."""
 
     def __str__(self) -> str:
         width = f"{'fp' if self.number is NumberClass.FLOAT else 'int'}{self.bits}"

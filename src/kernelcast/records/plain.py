@@ -35,8 +35,7 @@ def to_plain(record: Any, *, omit: Collection[str] = ()) -> dict[str, Any]:  # n
 
 
 def pick(record: object, *names: str, **paths: str) -> dict[str, Any]:
-    """Take values of a record by their names, and by paths under names of their own; beyond a None
-    all is None."""
+    """Take values of a record by their names or paths; beyond a None all is None."""
     found = {}
     for name, path in {**{name: name for name in names}, **paths}.items():
         value: Any = record

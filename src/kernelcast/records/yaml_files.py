@@ -84,8 +84,7 @@ class Located:
         without: Collection[str] = (),
         **given: object,
     ) -> Made:
-        """Call a function, or make a record, of a mapping: its keys are the parameters, but for
-        those that are given, and keys that are read elsewhere; some may have a usual value."""
+        """Call a function, or make a record, of a mapping: its keys are the other parameters."""
         parameters, known = list_parameters(make), {**(usual or {}), **given}
         entries = self.list_arguments(make, *given, also=without)
         for name, (_, is_optional) in parameters.items():
@@ -259,8 +258,7 @@ class Located:
         return path
 
     def number(self) -> Number:
-        """Read a number, or arithmetic over parameters such as ``"{N} * {N}"``; in files without
-        parameters a number may say where it comes from."""
+        """Read a number, arithmetic (``"{N} * {N}"``), or one that says where it comes from."""
         if self.names is None and self.is_mapping:
             return self.mapping(("value", "origin"), required=("value",))["value"].number()
         return self._compute(evaluate, "a number or arithmetic")

@@ -88,8 +88,7 @@ class Claim:
 def claim(
     seconds: float, factor: float = _FAR, source: str = _SAMPLES, *, by_clock: bool = False
 ) -> Claim:
-    """Claim that a launch takes so long, within a factor; `by_clock` if the host's clock has told
-    it, since the device's events tell wrong times."""
+    """Claim a time within a factor; `by_clock` where the device's events tell wrong times."""
     hint = (
         " by the host's clock, and this device's events tell wrong times: report seconds by the "
         "clock"

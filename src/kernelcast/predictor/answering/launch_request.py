@@ -35,8 +35,7 @@ class LaunchRequest:
     executor: Executor
     progress: ReportProgress = lambda _: None
     is_live: bool = False
-    """Whether the problem describes a program's own objects: it must not outlive the call, for it
-    holds their buffers."""
+    """Whether it holds a program's own objects, and must not outlive the call."""
     limit: TimeLimit | None = None
     remembers: bool = True
     """Whether what is found out is remembered; else the launch is answered anew."""

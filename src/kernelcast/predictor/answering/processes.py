@@ -58,12 +58,10 @@ class EstimateTask:
     wants_row: bool = False
     """Whether a learned model waits for the launch's features."""
     wants_counts: bool = True
-    """Whether a copy of the kernel that counts is worth its build; else counters are derived from
-    the source."""
+    """Whether a copy of the kernel that counts is worth its build."""
     facts: LaunchFacts | None = None
     ends_s: float | None = None
-    """`time.monotonic`, the same for all processes, at which it ends without samples; None: it
-    takes its time."""
+    """`time.monotonic`, the same for all processes, at which it ends without samples."""
     waits_for_device: bool = False
     """Whether a program's own launches are waited for: the caller's time is limited."""
     runs_end_s: float = math.inf
@@ -84,12 +82,10 @@ class EstimateOutcome:
     """What the kernel may do with each argument; None where it is no buffer or unknown."""
     moments: tuple[SampledMoment, ...] = ()
     depends_on_contents: bool | None = None
-    """Whether what buffers hold decides how much work-items do; None where the source was not
-    read."""
+    """Whether contents of buffers decide the work; None where the source was not read."""
     awaits_runs: bool = False
     by_clock: bool = False
-    """Whether samples were timed by the host's clock, since the device's events tell wrong
-    times."""
+    """Whether the host's clock timed the samples, since the device's events tell wrong times."""
 
     def as_kept(self, coverage: float) -> "EstimateOutcome":
         """Give it as an answer of some coverage that nothing was run for: it costs nothing anew."""
@@ -116,8 +112,7 @@ class ModelTask:
     wants_bytes: bool = False
     """Whether to count the bytes that it touches, even if the model has no answer."""
     stand_in: str = ""
-    """Name of the shipped description that counts if the device was not calibrated; may be
-    empty."""
+    """Name of the shipped description of a device that was not calibrated; may be empty."""
     wants_values: bool = False
     """Whether a learned model that needs no samples waits for features."""
 

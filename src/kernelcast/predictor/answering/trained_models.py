@@ -80,8 +80,7 @@ class TrainedModels:
             return any(any(self._look(*one)) for one in self._candidates(device_id, model))
 
     def takes_counters(self, device: DeviceDescription) -> bool:
-        """Tell whether to count what a few work-groups execute: for CPUs it changes errors by 0.2
-        points and takes a build."""
+        """Tell whether counting is worth a build: for CPUs it changes errors by 0.2 points."""
         correction = self.find_evidence(device).model.correction
         return device.kind is not DeviceKind.CPU and (
             correction is None or any(one.startswith("counters.") for one in correction.names)
@@ -161,8 +160,7 @@ class TrainedModels:
         key: str,
         load: Callable[[str, str, str], _Model],
     ) -> tuple[tuple[_Model, str, str, str] | None, tuple[str, ...]]:
-        """Find the first model that can be used, with its place, name and version, and why those
-        before it cannot; it is loaded once for each key."""
+        """Find the first usable model, with place, name and version, and why others are not."""
         failures: list[str] = []
         with self._lock:
             for place, name in candidates:
