@@ -450,8 +450,12 @@ class Memory:
                 if one.identity.device.id == device_id:
                     del self._launches[key]
 
-    def recall(self, identity: LaunchIdentity) -> LaunchHistory:
-        """Give what was collected or observed of exactly this launch."""
+    def recall(self, identity: LaunchIdentity, *, by_key: bool = False) -> LaunchHistory:
+        """Give what was collected or observed of exactly this launch.
+
+        By its key, an index has them among however many, of a kernel of this name only: collected
+        kernels have others.
+        """
         with self._met:
             known = self._launches.get(_name(identity))
         history = LaunchHistory()
@@ -459,9 +463,18 @@ class Memory:
             history.known = (known.expected,)
         store = self.open(may_create=False)
         if store is not None:
-            from kernelcast.training_data.store.schema import Selection
+            from kernelcast.training_data.store.schema import Selection, dump_once
 
             wanted = Selection(launch_keys=(identity.key,), **_COUNTING)
+            if not by_key and identity.ndrange is not None:
+                wanted = Selection(
+                    kernel_digests=(identity.kernel.digest,),
+                    device_ids=(identity.device.id,),
+                    drivers=(identity.device.driver,),
+                    ndranges=(dump_once(identity.ndrange),),
+                    arguments_digests=(identity.arguments_digest,),
+                    **_COUNTING,
+                )
             # Older observations of a launch say nothing more about it.
             rows = store.read_newest(wanted, _COLUMNS, most=200)
             # Estimates that came with observations: the last few.

@@ -386,6 +386,8 @@ class Selection:
     kernel_digests: tuple[str, ...] = ()
     launch_keys: tuple[str, ...] = ()
     device_ids: tuple[str, ...] = ()
+    arguments_digests: tuple[str, ...] = ()
+    ndranges: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     """Ids of devices or their beginnings."""
     origins: tuple[Origin, ...] = ()

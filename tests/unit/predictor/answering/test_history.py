@@ -244,13 +244,14 @@ def observe(
 
 
 def test_recalls_the_very_same_launch(tmp_path: Path) -> None:
-    """Sound observations of the launch count; imported and disturbed ones, and others, do not."""
+    """Sound ones count, whatever the kernel is called; imported, disturbed and others do not."""
     identity = make_launch(1)
     other = replace(identity, device=replace(identity.device, driver="2.0"))
+    renamed = replace(identity, kernel=replace(identity.kernel, name="collected"))
     with open_store(tmp_path / "rows.sqlite") as store:
         store.add_many([
             *(observe(identity, 0.2 + 0.001 * number, number) for number in range(5)),
-            observe(identity, 0.4, 10, origin=Origin.COLLECTED),
+            observe(renamed, 0.206, 10, origin=Origin.COLLECTED),
             observe(identity, 9.0, 11, origin=Origin.IMPORTED, source="somebody"),
             observe(identity, 8.0, 12, flags=frozenset({ObservationFlag.CONTAMINATED})),
             observe(identity, 7.0, 13, flags=frozenset({ObservationFlag.FIRST_LAUNCH})),
@@ -259,7 +260,7 @@ def test_recalls_the_very_same_launch(tmp_path: Path) -> None:
         history = Memory(store).recall(identity)
         assert len(Memory(store).recall(other)) == 1
     assert middle(history) == pytest.approx(0.202, rel=0.01)
-    assert (history.describe().observations, history.describe().first) == (5, BEGIN)
+    assert (history.describe().observations, history.describe().first) == (6, BEGIN)
 
 
 def test_the_store_tells_who_was_doubted_and_what_was_sampled(tmp_path: Path) -> None:
