@@ -1,11 +1,9 @@
 """What requests and answers look like, where several routes or a page share it."""
 
-import re
 from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from http import HTTPStatus
-from typing import Annotated, Any, Final, NoReturn, Self, TypeVar, cast, get_type_hints
+from typing import Annotated, Any, Final, Self, TypeVar, cast, get_type_hints
 
 from pydantic import (
     AfterValidator,
@@ -16,8 +14,6 @@ from pydantic import (
     create_model,
     model_validator,
 )
-
-from kernelcast.service.errors import ApiError
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 """A short text."""
@@ -87,22 +83,6 @@ class ErrorAnswer(Open):
     status: int = Field(description="Status of the answer.")
     detail: str = Field(description="As `error.message`.")
     error: ErrorBody
-
-
-def refuse_cursor(given: str) -> NoReturn:
-    """Refuse what no list has given as `next`."""
-    raise ApiError(
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        "invalid_request",
-        f"next: {given[:40]!r} was not given by an answer of this list; leave it out to begin",
-    )
-
-
-def read_number(given: str) -> int:
-    """Read a number of a cursor, which a database can hold."""
-    if not re.fullmatch(r"-?[0-9]{1,19}", given) or abs(int(given)) >= 1 << 63:
-        refuse_cursor(given)
-    return int(given)
 
 
 Number = int | float | str
@@ -191,16 +171,6 @@ class ProblemRef(Strict):
         return self
 
 
-class ProblemOut(Open):
-    """A problem that is kept."""
-
-    problem_digest: str = Field(description="To be sent instead of the problem.")
-    name: str
-    kernel: str
-    kernel_digest: str
-    buffer_bytes: int
-
-
 def _check_moment(moment: datetime) -> datetime:
     """Refuse moments at which nothing can have been measured."""
     first = datetime(2008, 12, 8, tzinfo=UTC)  # OpenCL 1.0
@@ -267,23 +237,6 @@ class ObservationIn(ProblemRef, Times):
         return self
 
 
-class ObservationsRequest(Strict):
-    """A batch: all of it is stored, or nothing."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "observations": [
-                    {"key": "run-17-step-3", "problem_digest": "0" * 64, "device": "pocl",
-                     "seconds": 0.0123}
-                ]
-            }
-        }
-    )  # fmt: skip
-
-    observations: list[ObservationIn] = Field(min_length=1)
-
-
 class DoubtOut(Open):
     """An observation that is kept, and not believed until it repeats."""
 
@@ -300,67 +253,3 @@ class ObservationsOut(Open):
     doubted: list[DoubtOut] = Field(
         default=[], description="Those that contradict samples, physics or other observations."
     )
-
-
-class StoredObservation(Open):
-    """An observation of the store."""
-
-    key: str = Field(description="Its key in the store.")
-    launch_key: str = Field(description="Equal for exact repeats of the launch.")
-    measurement: str = Field(description="What its reporter calls it.")
-    kernel: str
-    kernel_digest: str
-    device_id: str
-    driver: str
-    global_size: list[int] | None
-    local_size: list[int] | None
-    seconds: float
-    noise: float | None
-    runs: int
-    origin: str
-    source: str
-    flags: list[str]
-    measured_at: str | None
-
-
-class FoundObservations(Open):
-    """Observations that a selection means."""
-
-    count: int = Field(description="All of them.")
-    observations: list[StoredObservation] = Field(
-        description="A part of them, newest first by the time of measurement."
-    )
-    next: str | None = Field(
-        default=None, description="For the parameter `next`; null where nothing follows."
-    )
-
-
-class RemovedObservations(FoundObservations):
-    """What became of a selection."""
-
-    removed: int
-    is_dry_run: bool
-
-
-class CorrectionIn(Times):
-    """What shall be different; what is left out stays as it is."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"example": {"seconds": 0.0123, "is_contaminated": True}}
-    )
-
-    is_first_launch: bool | None = None
-    is_contaminated: bool | None = None
-    reason: str = Field(default="", max_length=500, description="For the audit log.")
-    is_doubted: bool | None = Field(
-        default=None, description="Whether it is to be believed only if it repeats."
-    )
-
-    @model_validator(mode="after")
-    def check_choices(self) -> Self:
-        """Refuse what changes nothing, and two times."""
-        if not self.model_fields_set - {"reason"}:
-            raise ValueError("say what shall be different")
-        if self.seconds is not None and self.durations_seconds:
-            raise ValueError("give either `seconds` or `durations_seconds`")
-        return self

@@ -23,8 +23,8 @@ from kernelcast.records import errors
 from kernelcast.records.errors import KernelcastError
 from kernelcast.service import ServiceSettings
 from kernelcast.service.errors import as_api_error
+from kernelcast.service.routes.estimates import CorrectionIn, ObservationsRequest
 from kernelcast.service.routes.jobs import CompareOptions, JobRequest
-from kernelcast.service.schemas import CorrectionIn, ObservationsRequest
 from kernelcast.service.settings import CONVERTER
 from kernelcast.service.telemetry import share_counts
 from support.service_backend import open_client, service_of

@@ -5,10 +5,9 @@ import contextlib
 import hashlib
 import json
 import secrets
-from collections.abc import Mapping
 from http import HTTPStatus
 from threading import Lock
-from typing import Any, Final, get_origin
+from typing import Any, get_origin
 
 from cachetools import LRUCache, cached
 from fastapi import APIRouter, Depends
@@ -22,11 +21,7 @@ from kernelcast.service.dependencies import Admin, Call, Form, Reader, Route, Se
 from kernelcast.service.errors import ApiError, as_api_error, refuse_unknown
 from kernelcast.service.pages.rendering import fill, render, run_in_thread
 from kernelcast.service.routes.jobs import (
-    CalibrateOptions,
-    CollectOptions,
-    CompareOptions,
-    TrainOptions,
-    ValidateOptions,
+    OPTIONS,
     add_job,
     check_stream,
     find_job,
@@ -53,10 +48,10 @@ async def start_job(page: Admin, form: SentForm) -> Response:
     """Start a job; the same form sent twice starts one."""
     try:
         kind = form.first("kind")
-        if kind not in _OPTIONS:
-            kinds = ", ".join(_OPTIONS)
+        if kind not in OPTIONS:
+            kinds = ", ".join(OPTIONS)
             raise InputError(f"kind: {kind[:40]!r} is no kind of job; choose of {kinds}")
-        options = _read_options(_OPTIONS[kind], form)
+        options = _read_options(OPTIONS[kind], form)
         # Somebody who goes back and changes a field wants another job.
         digest = hashlib.sha256(json.dumps([kind, options], sort_keys=True).encode()).hexdigest()
         key = f"page-{form.first('key')[:64]}-{digest[:16]}" if form.first("key") else None
@@ -141,13 +136,6 @@ async def _render_list(
     }
     status = HTTPStatus.OK if error is None else error.status
     return render(page.request, "jobs/list.html", values, status=int(status))
-
-
-_OPTIONS: Final[Mapping[str, type[BaseModel]]] = {
-    JobKind.COLLECT: CollectOptions, JobKind.CALIBRATE: CalibrateOptions,
-    JobKind.TRAIN: TrainOptions, JobKind.VALIDATE: ValidateOptions,
-    JobKind.COMPARE: CompareOptions,
-}  # fmt: skip
 
 
 def _read_options(kind: type[BaseModel], form: Form) -> dict[str, Any]:

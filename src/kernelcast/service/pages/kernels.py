@@ -45,13 +45,14 @@ from kernelcast.service.pages.rendering import (
     write_size,
 )
 from kernelcast.service.routes.estimates import (
+    CorrectionIn,
     correct_observation,
     find_observation,
     read_cursor,
+    read_number,
     remove_observation,
     write_cursor,
 )
-from kernelcast.service.schemas import CorrectionIn, read_number
 from kernelcast.service.service import Service
 from kernelcast.service_state import AnswerFilter, AnswerRecord
 

@@ -1,10 +1,12 @@
 """Problems and estimates; answers that were given and observations, summed up and corrected."""
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from http import HTTPStatus
+from typing import Annotated, Any, Literal, NoReturn, Self
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, model_validator
@@ -23,28 +25,33 @@ from kernelcast.service.errors import ApiError, refuse_amount, refuse_unknown
 from kernelcast.service.observing import identity_of
 from kernelcast.service.schemas import (
     EXAMPLE,
-    CorrectionIn,
     ErrorBody,
-    FoundObservations,
+    ObservationIn,
     ObservationsOut,
-    ObservationsRequest,
     Open,
     ProblemIn,
-    ProblemOut,
     ProblemRef,
-    RemovedObservations,
     Seconds,
-    StoredObservation,
+    Strict,
     Text,
+    Times,
     of_record,
-    read_number,
-    refuse_cursor,
 )
 from kernelcast.service.service import Service
 from kernelcast.service_state import AnswerFilter, AnswerRecord
 
 router = APIRouter(route_class=Route)
 _USUAL = EstimateSettings()
+
+
+class ProblemOut(Open):
+    """A problem that is kept."""
+
+    problem_digest: str = Field(description="To be sent instead of the problem.")
+    name: str
+    kernel: str
+    kernel_digest: str
+    buffer_bytes: int
 
 
 class EstimateRequest(ProblemRef):
@@ -154,6 +161,23 @@ class EstimatesOut(Open):
     """Answers, devices within problems."""
 
     estimates: list[EstimateOut]
+
+
+class ObservationsRequest(Strict):
+    """A batch: all of it is stored, or nothing."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "observations": [
+                    {"key": "run-17-step-3", "problem_digest": "0" * 64, "device": "pocl",
+                     "seconds": 0.0123}
+                ]
+            }
+        }
+    )  # fmt: skip
+
+    observations: list[ObservationIn] = Field(min_length=1)
 
 
 @router.post("/problems", tags=["estimates"])
@@ -268,6 +292,86 @@ def _describe_problem(digest: str, problem: Problem) -> ProblemOut:
         kernel_digest=problem.kernel.digest,
         buffer_bytes=problem.buffer_bytes,
     )
+
+
+def refuse_cursor(given: str) -> NoReturn:
+    """Refuse what no list has given as `next`."""
+    raise ApiError(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "invalid_request",
+        f"next: {given[:40]!r} was not given by an answer of this list; leave it out to begin",
+    )
+
+
+def read_number(given: str) -> int:
+    """Read a number of a cursor, which a database can hold."""
+    if not re.fullmatch(r"-?[0-9]{1,19}", given) or abs(int(given)) >= 1 << 63:
+        refuse_cursor(given)
+    return int(given)
+
+
+class StoredObservation(Open):
+    """An observation of the store."""
+
+    key: str = Field(description="Its key in the store.")
+    launch_key: str = Field(description="Equal for exact repeats of the launch.")
+    measurement: str = Field(description="What its reporter calls it.")
+    kernel: str
+    kernel_digest: str
+    device_id: str
+    driver: str
+    global_size: list[int] | None
+    local_size: list[int] | None
+    seconds: float
+    noise: float | None
+    runs: int
+    origin: str
+    source: str
+    flags: list[str]
+    measured_at: str | None
+
+
+class FoundObservations(Open):
+    """Observations that a selection means."""
+
+    count: int = Field(description="All of them.")
+    observations: list[StoredObservation] = Field(
+        description="A part of them, newest first by the time of measurement."
+    )
+    next: str | None = Field(
+        default=None, description="For the parameter `next`; null where nothing follows."
+    )
+
+
+class RemovedObservations(FoundObservations):
+    """What became of a selection."""
+
+    removed: int
+    is_dry_run: bool
+
+
+class CorrectionIn(Times):
+    """What shall be different; what is left out stays as it is."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"seconds": 0.0123, "is_contaminated": True}}
+    )
+
+    is_first_launch: bool | None = None
+    is_contaminated: bool | None = None
+    reason: str = Field(default="", max_length=500, description="For the audit log.")
+    is_doubted: bool | None = Field(
+        default=None, description="Whether it is to be believed only if it repeats."
+    )
+
+    @model_validator(mode="after")
+    def check_choices(self) -> Self:
+        """Refuse what changes nothing, and two times."""
+        if not self.model_fields_set - {"reason"}:
+            raise ValueError("say what shall be different")
+        if self.seconds is not None and self.durations_seconds:
+            raise ValueError("give either `seconds` or `durations_seconds`")
+        return self
 
 
 Many = Annotated[list[Text] | None, Query(max_length=100)]

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -149,6 +149,11 @@ class CompareJob(Strict):
     options: CompareOptions
 
 
+OPTIONS: Final[Mapping[str, type[Strict]]] = {
+    JobKind.COLLECT: CollectOptions, JobKind.CALIBRATE: CalibrateOptions,
+    JobKind.TRAIN: TrainOptions, JobKind.VALIDATE: ValidateOptions,
+    JobKind.COMPARE: CompareOptions,
+}  # fmt: skip
 JobRequest = Annotated[
     CollectJob | CalibrateJob | TrainJob | ValidateJob | CompareJob, Field(discriminator="kind")
 ]
