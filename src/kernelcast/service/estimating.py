@@ -17,7 +17,7 @@ from kernelcast.predictor.answering.composing import explain_unsampled
 from kernelcast.predictor.answering.memory import Answer
 from kernelcast.records.contention import HOLDS_S
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
-from kernelcast.records.estimates import DeviceAnswer, Estimate
+from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Tier
 from kernelcast.records.private_files import keep_among
 from kernelcast.records.problem import digest_text, identify_launch
@@ -204,17 +204,12 @@ class Estimating:
         self, ask: Ask, found: Answer, bucket: str, stamp: tuple[int, int, int], ends_s: float
     ) -> _Kept:
         """Note an answer; one of a busy machine stands as long as that may stay so."""
-        problem, device, estimate = ask.problem, ask.device, found.estimate
+        problem, estimate = ask.problem, found.estimate
         if estimate.now is not None:
             ends_s = time.monotonic() + HOLDS_S
-        answer = DeviceAnswer(
-            device_id=device.id,
-            device=device.name,
-            problem=problem.name,
-            kernel=problem.kernel.name,
-            estimate=estimate,
-        )
-        content: dict[str, Any] = {**answer.to_dict(), "problem_digest": ask.digest}
+        content: dict[str, Any] = {
+            "problem": problem.name, **estimate.to_dict(), "problem_digest": ask.digest,
+        }  # fmt: skip
         match content.get("explanation"):
             case {"model": dict() as model}:
                 model.pop("place", None)  # where models are is nobody's business

@@ -30,13 +30,12 @@ from kernelcast.records.observation import (
     Observation,
     ObservationFlag,
     Origin,
-    RunTimes,
     summarise_runs,
 )
 from kernelcast.records.problem import DeviceIdentity, LaunchIdentity, Problem, identify_launch
 from kernelcast.service.backend import Backend, bucket_of
 from kernelcast.service.errors import ApiError
-from kernelcast.service.schemas import DeviceIn, DoubtOut, ObservationIn, ObservationsOut
+from kernelcast.service.schemas import DoubtOut, ObservationIn, ObservationsOut
 from kernelcast.service.settings import Limits
 from kernelcast.service.telemetry import Metrics, log
 from kernelcast.service_state import (
@@ -182,7 +181,7 @@ class Answers:
         self._drifts[answer.launch_key] = (0.0, 0.0) if has_shifted else (up, down)
 
 
-Named = tuple[ObservationIn, str, Problem, DeviceIdentity]
+Named = tuple[ObservationIn, str, Problem, DeviceDescription | DeviceIdentity]
 """A measured launch as a caller reports it, the problem's digest, the problem, and the device."""
 
 
@@ -309,7 +308,8 @@ class Observing:
     def _identify(self, one: Named, caller: str, ends_s: float) -> LaunchIdentity:
         """Name a launch, and say how much it does, if there is time to find out."""
         asked, digest, problem, device = one
-        key = (digest, device, tuple(asked.local_size or ()), asked.seed)
+        described = (device.id, device.name, device.platform, device.driver)
+        key = (digest, *described, tuple(asked.local_size or ()), asked.seed)
         with self._lock:
             known = self._identities.get(key)
         if known is not None:
@@ -335,27 +335,16 @@ class Observing:
 
 
 def _make(asked: ObservationIn, launch: LaunchIdentity, now: datetime) -> Observation:
-    times = asked.durations_s
-    runs = (
-        RunTimes(median_s=times[0], durations_s=times) if len(times) == 1 else summarise_runs(times)
-    )
     flags = {
         ObservationFlag.FIRST_LAUNCH: asked.is_first_launch,
         ObservationFlag.CONTAMINATED: asked.is_contaminated,
     }
     return Observation(
         launch=launch,
-        runs=runs,
+        runs=summarise_runs(asked.durations_s),
         origin=Origin.OBSERVED,
         measurement=asked.key,
         flags=frozenset(flag for flag, is_set in flags.items() if is_set),
         versions=_VERSIONS,
         measured_at=asked.measured_at or now,
-    )
-
-
-def identity_of(device: DeviceDescription | DeviceIn) -> DeviceIdentity:
-    """Give what observations of a device of this host or another are stored under."""
-    return DeviceIdentity(
-        id=device.id, name=device.name, platform=device.platform, driver=device.driver
     )

@@ -17,12 +17,12 @@ from kernelcast.launches.data_store import Selection
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.errors import InputError
 from kernelcast.records.observation import ObservationFlag, Origin
-from kernelcast.records.problem import Problem
+from kernelcast.records.problem import DeviceIdentity, Problem
 from kernelcast.records.service_state import Scope
 from kernelcast.service.backend import Ask
 from kernelcast.service.dependencies import Admin, Call, Observer, Reader, Route
 from kernelcast.service.errors import ApiError, refuse_amount, refuse_unknown
-from kernelcast.service.observing import identity_of
+from kernelcast.service.observing import Named
 from kernelcast.service.schemas import (
     EXAMPLE,
     ErrorBody,
@@ -231,12 +231,15 @@ async def observe(asked: ObservationsRequest, call: Observer) -> ObservationsOut
         refuse_amount("observations", len(asked.observations), most)
     # Find each device once: a batch is often of one.
     names = {one.device for one in asked.observations if isinstance(one.device, str)}
-    devices = {name: identity_of((await service.devices.choose([name]))[0]) for name in names}
-    reported = []
+    devices = {name: (await service.devices.choose([name]))[0] for name in names}
+    reported: list[Named] = []
     for one in asked.observations:
         given = one.device
-        device = devices[given] if isinstance(given, str) else identity_of(given)
-        reported.append((one, *await _find_problem(one, service), device))
+        problem = await _find_problem(one, service)
+        if isinstance(given, str):
+            reported.append((one, *problem, devices[given]))
+        else:
+            reported.append((one, *problem, DeviceIdentity(**given.model_dump())))
     return await service.observing.take(reported, call.caller.name)
 
 
