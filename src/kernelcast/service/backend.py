@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -184,23 +184,17 @@ def bucket_of(launch: LaunchIdentity) -> str:
     return "observed:" + digest_text(*parts, launch.arguments_digest)[:3]
 
 
+@dataclass(eq=False)
 class ChangeWatcher:
     """Looks for changes of observations, models and tokens that other processes have made."""
 
-    def __init__(
-        self,
-        state: ServiceState,
-        backend: Backend,
-        metrics: Metrics,
-        forget_tokens: Callable[[], None],
-    ) -> None:
-        self._state = state
-        self._backend = backend
-        self._metrics = metrics
-        self._forget_tokens = forget_tokens
-        self._models = 0
-        self._counts: dict[str, int] = {}
-        self._is_away = False
+    _state: ServiceState
+    _backend: Backend
+    _metrics: Metrics
+    _forget_tokens: Callable[[], None]
+    _models: int = 0
+    _counts: dict[str, int] = field(default_factory=dict)
+    _is_away: bool = False
 
     def stamp(self, bucket: str) -> tuple[int, int, int]:
         """Stamp an answer: it changes with the models in use, where any launch may have been

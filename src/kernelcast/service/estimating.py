@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from http import HTTPStatus
@@ -60,26 +60,19 @@ class _Kept:
     ends_s: float
 
 
+@dataclass(eq=False)
 class Estimating:
-    def __init__(
-        self,
-        backend: Backend,
-        limits: Limits,
-        metrics: Metrics,
-        answers: Answers,
-        changes: ChangeWatcher,
-    ) -> None:
-        self._backend = backend
-        self._metrics = metrics
-        self._answers = answers
-        self._changes = changes
-        self._kept: FIFOCache[tuple[object, ...], _Kept] = FIFOCache(10_000)
-        self._pending: dict[tuple[object, ...], asyncio.Task[_Kept]] = {}
-        self._models = BoundedPool(32, "launches")
-        self.refinable: FIFOCache[tuple[object, ...], Ask] = FIFOCache(256)
-        """Kept answers that another sampling makes better; the oldest goes first."""
-        self._limits = limits
-        self._queues: dict[str, SamplingQueue] = {}
+    _backend: Backend
+    _limits: Limits
+    _metrics: Metrics
+    _answers: Answers
+    _changes: ChangeWatcher
+    _kept: FIFOCache[tuple[object, ...], _Kept] = field(default_factory=lambda: FIFOCache(10_000))
+    _pending: dict[tuple[object, ...], asyncio.Task[_Kept]] = field(default_factory=dict)
+    _models: BoundedPool = field(default_factory=lambda: BoundedPool(32, "launches"))
+    refinable: FIFOCache[tuple[object, ...], Ask] = field(default_factory=lambda: FIFOCache(256))
+    """Kept answers that another sampling makes better; the oldest goes first."""
+    _queues: dict[str, SamplingQueue] = field(default_factory=dict)
 
     def queue_of(self, device_id: str) -> SamplingQueue:
         if device_id not in self._queues:

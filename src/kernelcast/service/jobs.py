@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from signal import SIGKILL
@@ -58,26 +59,21 @@ DO_JOB: Final = Task(
 )
 
 
+@dataclass(eq=False)
 class JobRunner:
     """Does the jobs of this host; of several processes of a host the one with the lock does."""
 
-    def __init__(
-        self,
-        state: ServiceState,
-        devices: Callable[[], Awaitable[set[str]]],
-        *,
-        database: str,
-        registry: str | None,
-        task: Task[str] = DO_JOB,
-        most_crashes: int = 20,
-    ) -> None:
-        self._state = state
-        self._devices = devices
-        self._place = (database, registry)
-        self._task = task
-        self._most_crashes = most_crashes
-        self._owner = host_name()
-        self._lock = FileLock(locks_folder() / f"{host_name()}.jobs")
+    state: ServiceState
+    devices: Callable[[], Awaitable[set[str]]]
+    _: KW_ONLY
+    database: str
+    registry: str | None
+    task: Task[str] = DO_JOB
+    most_crashes: int = 20
+
+    def __post_init__(self) -> None:
+        self.owner = host_name()
+        self._lock = FileLock(locks_folder() / f"{self.owner}.jobs")
 
     async def run(self) -> None:
         """Do jobs until cancelled; a job at work then waits for the next start."""
@@ -88,7 +84,7 @@ class JobRunner:
             try:
                 while True:
                     try:
-                        devices = await self._devices()
+                        devices = await self.devices()
                         step = loop.run_in_executor(thread, self._step, devices, stopping)
                         await asyncio.shield(step)
                         trouble = ""
@@ -102,37 +98,34 @@ class JobRunner:
                 await loop.run_in_executor(thread, self._lock.release)  # after the step
 
     def _step(self, devices: set[str], stopping: Event) -> None:
-        jobs, silent_since = self._state.jobs, datetime.now(UTC) - _SILENT
-        orphans = jobs.put_back_orphans(self._owner, silent_since=silent_since)
+        jobs, silent_since = self.state.jobs, datetime.now(UTC) - _SILENT
+        orphans = jobs.put_back_orphans(self.owner, silent_since=silent_since)
         if orphans:
             log("jobs of a process that is gone wait again", count=orphans)
-        job = jobs.claim(self._owner, devices)
+        job = jobs.claim(self.owner, devices)
         if job is not None:
             log("job begins", job=job.id, kind=job.kind, crashes=job.crashes)
-            work = _Work(self._state, job, self._owner, self._most_crashes)
-            work.do(self._task, (job.kind, dict(job.options), *self._place), stopping)
+            _Work(self, job).do(stopping)
 
 
 class _Work:
     """One job at work; blocks until it has ended, or the service ends."""
 
-    def __init__(self, state: ServiceState, job: JobRecord, owner: str, most_crashes: int) -> None:
-        self._state = state
+    def __init__(self, runner: JobRunner, job: JobRecord) -> None:
+        self._runner = runner
         self._job = job
-        self._owner = owner
-        self._most_crashes = most_crashes
         # Where the job stands, and what of that is in the database.
         self._progress = self._told = job.progress
         # What is done at the beginning was done before; rows are counted from each beginning.
         self._done, self._rows = int(job.progress.get("done") or 0), 0
 
-    def do(self, task: Task[str], order: JobOrder, stopping: Event) -> None:
+    def do(self, stopping: Event) -> None:
         # The job's name in the list of processes.
-        child = ChildProcess.start(steps=[task.entry.partition(":")[0]])
+        child = ChildProcess.start(steps=[self._runner.task.entry.partition(":")[0]])
         is_wanted = True
         try:
             with ThreadPoolExecutor(1, thread_name_prefix="job") as thread:
-                following = thread.submit(self._follow, child, task, order)
+                following = thread.submit(self._follow, child)
                 try:
                     while not wait([following], _HEARTBEAT_S).done:
                         if not is_wanted or stopping.is_set():
@@ -150,12 +143,14 @@ class _Work:
         finally:
             child.end()
 
-    def _follow(self, child: ChildProcess, task: Task[str], order: JobOrder) -> dict[str, Any]:
+    def _follow(self, child: ChildProcess) -> dict[str, Any]:
         """Take what the process tells; give what it has come to, or how it died."""
+        runner, job = self._runner, self._job
+        order = (job.kind, dict(job.options), runner.database, runner.registry)
         outcome: dict[str, Any] = {}
         try:
             for message in converse(  # the limit: what a socket can wait
-                child, task, order, timeout_s=1e7, subject=f"job {self._job.id}"
+                child, runner.task, order, timeout_s=1e7, subject=f"job {job.id}"
             ):
                 if message.kind is MessageKind.ITEM:
                     told = json.loads(message.content)
@@ -181,8 +176,8 @@ class _Work:
         progress = self._progress
         done = max(self._done, int(progress.get("done") or 0))
         rows = max(self._rows, int(progress.get("rows") or 0))
-        goes_on = self._state.jobs.report(
-            self._job.id, self._owner, None if progress is self._told else progress,
+        goes_on = self._runner.state.jobs.report(
+            self._job.id, self._runner.owner, None if progress is self._told else progress,
             has_advanced=done > self._done or rows > self._rows,
         )  # fmt: skip
         self._told, self._done, self._rows = progress, done, rows
@@ -190,7 +185,8 @@ class _Work:
 
     def _note(self, outcome: Mapping[str, Any], *, is_wanted: bool, is_stopped: bool) -> bool:
         """Note what the job has come to; tell whether the database has taken it."""
-        jobs, its, told = self._state.jobs, (self._job.id, self._owner), "job ends"
+        runner, told = self._runner, "job ends"
+        jobs, its = runner.state.jobs, (self._job.id, runner.owner)
         try:
             if not is_wanted:
                 told = "job is cancelled"
@@ -202,7 +198,7 @@ class _Work:
                 if self._progress is not self._told:
                     self._report()
                 if "result" in outcome:
-                    self._state.changes.count(OBSERVATIONS_CHANGED)
+                    runner.state.changes.count(OBSERVATIONS_CHANGED)
                     jobs.finish(*its, JobState.DONE, result=outcome["result"])
                 elif "error" in outcome:
                     error = outcome["error"]
@@ -212,9 +208,9 @@ class _Work:
                     # Let it go on, unless it dies again and again at the same place.
                     known, said = jobs.find(self._job.id), outcome["died"]
                     log("job died", level=40, job=self._job.id, said=said)
-                    if known is not None and known.crashes + 1 >= self._most_crashes:
+                    if known is not None and known.crashes + 1 >= runner.most_crashes:
                         message = (
-                            f"the job's process died {self._most_crashes} times without progress: "
+                            f"the job's process died {runner.most_crashes} times without progress: "
                             f"{redact_paths(said)}"
                         )
                         error = {"code": "job_crashed", "message": message, "detail": None}

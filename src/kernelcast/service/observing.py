@@ -10,7 +10,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from importlib.metadata import version
@@ -20,7 +20,7 @@ from typing import Final
 from cachetools import FIFOCache
 
 from kernelcast.collection.data_rows import Correction, correct_observation, find_observations
-from kernelcast.launches.data_store import Selection, open_data_store
+from kernelcast.launches.data_store import Selection
 from kernelcast.predictor.answering.launch_history import Judge
 from kernelcast.predictor.answering.launch_request import INSTRUCTIONS
 from kernelcast.records.device import DeviceDescription
@@ -185,25 +185,22 @@ Named = tuple[ObservationIn, str, Problem, DeviceDescription | DeviceIdentity]
 """A measured launch as a caller reports it, the problem's digest, the problem, and the device."""
 
 
+@dataclass(eq=False)
 class Observing:
     """Takes observations, lists, removes and corrects them."""
 
-    def __init__(
-        self,
-        database: str,
-        backend: Backend,
-        state: ServiceState,
-        metrics: Metrics,
-        answers: Answers,
-    ) -> None:
-        self.store: Store = open_data_store(database)
-        self._judge = Judge(backend.history)
-        self._count_work = backend.count_work
-        self._state = state
-        self._metrics = metrics
-        self._answers = answers
-        self._lock = threading.Lock()
-        self._identities: FIFOCache[tuple[object, ...], LaunchIdentity] = FIFOCache(4096)
+    store: Store
+    _backend: Backend
+    _state: ServiceState
+    _metrics: Metrics
+    _answers: Answers
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _identities: FIFOCache[tuple[object, ...], LaunchIdentity] = field(
+        default_factory=lambda: FIFOCache(4096)
+    )
+
+    def __post_init__(self) -> None:
+        self._judge = Judge(self._backend.history)
 
     async def take(self, reported: Sequence[Named], caller: str) -> ObservationsOut:
         observations, taken = await asyncio.to_thread(self._write, reported, caller)
@@ -325,7 +322,7 @@ class Observing:
             ndrange = replace(ndrange, local_size=used)
         problem = replace(problem, ndrange=ndrange)
         is_late = time.monotonic() > ends_s
-        counted = None if is_late else self._count_work(problem, caller)
+        counted = None if is_late else self._backend.count_work(problem, caller)
         counts = {} if counted is None else {INSTRUCTIONS: counted}
         found = identify_launch(problem, device, seed=asked.seed, parameters=counts)
         if not is_late:

@@ -5,13 +5,14 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 
 from cachetools import FIFOCache
 
-from kernelcast.launches.data_store import choose_store
+from kernelcast.launches.data_store import choose_store, open_data_store
 from kernelcast.launches.problem_file import read_inline_problem
 from kernelcast.predictor.answering.processes import CallerProcesses
 from kernelcast.records.errors import InputError, KernelcastError
@@ -31,13 +32,13 @@ from kernelcast.service_state import ServiceState, open_state
 from kernelcast.workers import Task, run_isolated
 
 
+@dataclass(eq=False)
 class ProblemCache:
     """Problems by their digests: a process reads each once, the database has them all."""
 
-    def __init__(self, state: ServiceState, limits: Limits) -> None:
-        self._state = state
-        self._limits = limits
-        self._known: FIFOCache[str, Problem] = FIFOCache(4096)
+    _state: ServiceState
+    _limits: Limits
+    _known: FIFOCache[str, Problem] = field(default_factory=lambda: FIFOCache(4096))
 
     async def take(self, content: Mapping[str, Any]) -> tuple[str, Problem]:
         """Take a problem as it came."""
@@ -104,7 +105,9 @@ class Service:
         self.problems = ProblemCache(self.state, settings.limits)
         self.answers = Answers(self.state, metrics, settings.limits)
         self.authenticator = Authenticator(settings, self.state)
-        self.observing = Observing(self.database, self.backend, self.state, metrics, self.answers)
+        self.observing = Observing(
+            open_data_store(self.database), self.backend, self.state, metrics, self.answers
+        )
         self.watcher = ChangeWatcher(self.state, self.backend, metrics, self.authenticator.forget)
         self.estimating = Estimating(
             self.backend, settings.limits, metrics, self.answers, self.watcher
