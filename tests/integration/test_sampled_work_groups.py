@@ -10,6 +10,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.scratch import ScratchArguments
 from kernelcast.sampling.session import DeviceSession
 from support import strategies
 from support.device_queues import put, read
@@ -92,7 +93,8 @@ def compare(
     before = np.full((ndrange.work_item_count, fields), SENTINEL, dtype=np.uint32)
     user = put(session.queue, before)
     accesses = [Access.READ_WRITE, *(None for _ in more)]
-    with OpenCLLaunch(session, kernel, ndrange, [user, *more], accesses) as launch:
+    copies = ScratchArguments(session, [user, *more], accesses)
+    with OpenCLLaunch(session, kernel, ndrange, copies) as launch:
         copy = launch._scratch.arguments[0]
         assert len(launch.time_boxes(boxes)) == len(boxes)
         sampled = read(session.queue, copy, before)
@@ -236,7 +238,8 @@ def test_dimensions_beyond_the_third(session: DeviceSession) -> None:
         out[get_global_id(0) - 2] = (ulong8)({answers}); }}"""
     user = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=64 * 64)
     kernel = Kernel(name="k", source=source)
-    with OpenCLLaunch(session, kernel, ndrange, [user], [Access.READ_WRITE]) as launch:
+    copies = ScratchArguments(session, [user], [Access.READ_WRITE])
+    with OpenCLLaunch(session, kernel, ndrange, copies) as launch:
         launch.time_boxes([GroupBox(start=(5,), shape=(3,))])
         out = read(session.queue, launch._scratch.arguments[0], np.empty((64, 8), np.uint64))
     assert (out[20:32] == [0, 1, 1, 0] * 2).all()

@@ -15,6 +15,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.records.work_group_trace import StepTimes, Timeline, TraceMethod, WorkGroupTrace
 from kernelcast.sampling.plan import box_near
 from kernelcast.sampling.problems import ProblemArguments
+from kernelcast.sampling.scratch import ScratchArguments
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.tracing import TracingLaunch, list_clocks
 from support.device_queues import read
@@ -113,8 +114,8 @@ def test_the_traced_kernel_computes_the_same(
     arguments = ProblemArguments(session, problem, [None, None], seed=3).arguments
     like = np.empty(problem.arguments[0].count, np.float32)
     before = read(session.queue, arguments[0], like)
-    accesses = [Access.READ_WRITE, None]
-    with TracingLaunch(session, problem.kernel, problem.ndrange, arguments, accesses) as launch:
+    copies = ScratchArguments(session, arguments, [Access.READ_WRITE, None])
+    with TracingLaunch(session, problem.kernel, problem.ndrange, copies) as launch:
         box = box_near(0, work_groups, launch.ndrange.group_counts)
         marked, reason = launch.build_marked(make_tracing_kernel(problem.kernel), box)
         if marked is None:

@@ -28,8 +28,8 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.compiler_facts import check_launch, choose_local_size
-from kernelcast.sampling.launch import OpenCLLaunch
-from kernelcast.sampling.scratch import KernelArgument
+from kernelcast.sampling.launch import OpenCLLaunch, explained_errors
+from kernelcast.sampling.scratch import KernelArgument, ScratchArguments
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_count, infer_access
 from kernelcast.sampling.user_objects import (
@@ -95,9 +95,10 @@ class LiveLaunch:
         parameters = self.session.whole_kernel(kernel).parameters
         pairs = zip(parameters, inferred, strict=True)
         accesses = [infer_access(parameter, known) for parameter, known in pairs]
-        return launch_type(
-            self.session, kernel, ndrange, self.values, accesses, reach=find_reach(self.problem)
-        )
+        with explained_errors(kernel, self.device):
+            reach = find_reach(self.problem)
+            copies = ScratchArguments(self.session, self.values, accesses, reach)
+        return launch_type(self.session, kernel, ndrange, copies)
 
 
 def describe_live(launch: Launch) -> LiveLaunch:

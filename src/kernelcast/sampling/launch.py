@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from kernelcast.records.arguments import Access
 from kernelcast.records.contention import Contention
 from kernelcast.records.device import (
     DeviceDescription,
@@ -31,7 +30,7 @@ from kernelcast.sampling.device_check import SETTLING, TRIAL_LOCAL_SIZE
 from kernelcast.sampling.host import METER
 from kernelcast.sampling.opencl import OtherDriver, cl, enqueue_native
 from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude, tell_launch
-from kernelcast.sampling.scratch import KernelArgument, Reach, ScratchArguments, WrittenArguments
+from kernelcast.sampling.scratch import WrittenArguments
 from kernelcast.sampling.session import DeviceSession
 
 
@@ -134,21 +133,17 @@ _MOST_CACHED_BYTES = 16 << 20
 
 
 class OpenCLLaunch:
-    """A `PreparedLaunch`: the user's arguments are copied where the kernel may write, as `reach`
-    tells of boxes, unless `held` are nobody else's. Whoever measures holds the session's lock."""
+    """A `PreparedLaunch` on arguments that work-groups may write to, and that it releases. Whoever
+    measures holds the session's lock."""
 
     def __init__(
         self,
         session: DeviceSession,
         kernel: Kernel,
         ndrange: NDRange,
-        arguments: Sequence[KernelArgument],
-        accesses: Sequence[Access | None],
-        *,
-        reach: Reach | None = None,
-        held: WrittenArguments | None = None,
+        arguments: WrittenArguments,
     ) -> None:
-        self._session, self._kernel = session, kernel
+        self._session, self._kernel, self._scratch = session, kernel, arguments
         self.watching: Callable[[], AbstractContextManager[object]] = nullcontext
         """Is entered while boxes run."""
         self.kernel_digest, self.device, self.ndrange = kernel.digest, session.description, ndrange
@@ -156,11 +151,6 @@ class OpenCLLaunch:
         self._whole = session.whole_kernel(kernel).kernel
         with explained_errors(kernel, session.description):
             self._window = session.window_kernel(kernel, ndrange)
-            # A device's own memory is left to the program afterwards.
-            pool = session.buffers if session.buffers.fills_in_place else None
-            self._scratch = held or ScratchArguments(
-                session.queue, arguments, accesses, self.device, reach=reach, pool=pool
-            )
             for target in {id(one): one for one in (self._whole, self._window.kernel)}.values():
                 self._set_arguments(target)
             known, key = session.saturation_points, (kernel.digest, ndrange.known_local_size)

@@ -191,7 +191,7 @@ def prepared_problem(
     problem, accesses = check_problem(session, problem, built, inferred)
     with (
         _holding(session, problem, accesses, seed, find_reach) as held,
-        launch_type(session, problem.kernel, problem.ndrange, (), (), held=held) as launch,
+        launch_type(session, problem.kernel, problem.ndrange, held) as launch,
     ):
         yield launch
 

@@ -11,7 +11,7 @@ left nothing. What a kernel has only read still holds its content.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.sampling.contents import FillOrder, Recipe, fill_ranges, make_array
 from kernelcast.sampling.opencl import cl
+
+if TYPE_CHECKING:
+    from kernelcast.sampling.session import DeviceSession
 
 SMALL_BYTES = 1 << 20
 """Smaller buffers are made ready as a whole: that takes less time than to find out what is
@@ -268,15 +271,14 @@ class ScratchArguments(WrittenArguments):
 
     def __init__(
         self,
-        queue: cl.CommandQueue,
+        session: "DeviceSession",
         arguments: Sequence[KernelArgument],
         accesses: Sequence[Access | None],
-        description: DeviceDescription,
-        *,
         reach: Reach | None = None,
-        pool: BufferPool | None = None,
     ) -> None:
-        pool = pool or BufferPool(queue.context, queue, description, most_bytes=0)
+        description, queue, pool = session.description, session.queue, session.buffers
+        if not pool.fills_in_place:  # a device's own memory is left to the program afterwards
+            pool = BufferPool(session.context, queue, description, most_bytes=0)
         parents = {
             place: _find_parent(one)
             for place, one in enumerate(arguments)
@@ -308,8 +310,11 @@ class ScratchArguments(WrittenArguments):
         sizes = {key: parent.size for key, parent in originals.items()}
         super().__init__(queue, pool, sizes, places, noticed, reach)
         self._originals = originals
-        memory = [one for one in arguments if isinstance(one, cl.MemoryObjectHolder)]
-        owners = [_find_parent(one) if isinstance(one, cl.Buffer) else one for one in memory]
+        owners = [
+            parents.get(place, one)
+            for place, one in enumerate(arguments)
+            if isinstance(one, cl.MemoryObjectHolder)
+        ]
         held_bytes = sum({owner.int_ptr: owner.size for owner in owners}.values())
         copied_bytes = sum(sizes.values()) + sum(one.size for one in self._images.values())
         free_bytes = description.global_memory_bytes - held_bytes - copied_bytes
