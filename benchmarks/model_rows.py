@@ -43,8 +43,8 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.records.observation import Observation
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import CounterSample, RecordedAddresses, SoftwareCounters
-from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.instrumented import CountingLaunch
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.training.settings import CPU_MODEL
 from kernelcast.training.table import read_observations

@@ -40,8 +40,8 @@ from kernelcast.records.operations import (
     add_weighted,
 )
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.counting import CountingLaunch, make_sample
 from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.instrumented import CountingLaunch, make_sample
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.problems import ProblemArguments, prepared_problem
 from kernelcast.sampling.session import DeviceSession, open_session

@@ -17,7 +17,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace, OperationKind
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import CounterSample, RecordedAddresses
-from kernelcast.sampling.counting import CountingLaunch
+from kernelcast.sampling.instrumented import CountingLaunch
 from kernelcast.sampling.session import DeviceSession
 from support.address_sets import bind_group, enumerate_offsets
 

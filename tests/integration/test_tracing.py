@@ -13,11 +13,11 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.work_group_trace import StepTimes, Timeline, TraceMethod, WorkGroupTrace
+from kernelcast.sampling.instrumented import TracingLaunch, list_clocks
 from kernelcast.sampling.plan import box_near
 from kernelcast.sampling.problems import ProblemArguments
 from kernelcast.sampling.scratch import ScratchArguments
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.sampling.tracing import TracingLaunch, list_clocks
 from support.device_queues import read
 
 pytestmark = pytest.mark.device

@@ -20,7 +20,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.records.work_group_trace import Staircase, StepTimes, Timeline, WorkGroupTrace
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.presenter import Table, Value, write_lines
-from kernelcast.sampling.tracing import average_active
+from kernelcast.sampling.instrumented import average_active
 
 _MOST_BARS: Final = 4000
 Answer: TypeAlias = tuple[DeviceDescription, WorkGroupTrace | KernelcastError]

@@ -49,9 +49,9 @@ from kernelcast.records.private_files import write_private
 from kernelcast.records.problem import LaunchIdentity, Problem, identify_launch
 from kernelcast.records.samples import SampleRun, join_moments
 from kernelcast.sampling.compiler_facts import read_compiler_facts
-from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.host import read_processor_times, read_state_since
+from kernelcast.sampling.instrumented import CountingLaunch
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import SAMPLER, SamplingPlan
 from kernelcast.sampling.sampler import choose_unit, sample_pairs

@@ -17,7 +17,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import CounterSample, RecordedAddresses, SoftwareCounters
-from kernelcast.sampling.counting import CountingLaunch, make_sample, read_log
+from kernelcast.sampling.instrumented import CountingLaunch, make_sample, read_log
 from kernelcast.sampling.plan import box_near
 from kernelcast.workers import COUNTING
 

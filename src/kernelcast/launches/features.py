@@ -40,8 +40,8 @@ from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun
 from kernelcast.records.software_counters import RecordedAddresses, SoftwareCounters
 from kernelcast.sampling.compiler_facts import read_compiler_facts
-from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.instrumented import CountingLaunch
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.session import open_session
 from kernelcast.workers import COUNTING, Task

@@ -15,8 +15,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.problem import Problem
 from kernelcast.records.work_group_trace import Staircase, Timeline, TraceMethod, WorkGroupTrace
 from kernelcast.sampling.discovery import choose_device, find_devices
-from kernelcast.sampling.session import DeviceSession, open_session
-from kernelcast.sampling.tracing import (
+from kernelcast.sampling.instrumented import (
     TracingLaunch,
     find_concurrency,
     find_p_sat,
@@ -24,6 +23,7 @@ from kernelcast.sampling.tracing import (
     find_staircase,
     find_steps,
 )
+from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.workers import Task
 
 _TRACE = Task(entry="kernelcast.launches.tracing:trace_problem", returns=WorkGroupTrace)

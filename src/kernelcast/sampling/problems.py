@@ -190,7 +190,7 @@ def prepared_problem(
     built = session.whole_kernel(problem.kernel)
     problem, accesses = check_problem(session, problem, built, inferred)
     with (
-        _holding(session, problem, accesses, seed, find_reach) as held,
+        _holding(session, problem, accesses, seed, find_reach(problem)) as held,
         launch_type(session, problem.kernel, problem.ndrange, held) as launch,
     ):
         yield launch
@@ -202,10 +202,9 @@ def _holding(
     problem: Problem,
     accesses: Sequence[Access | None],
     seed: int,
-    find_reach: Callable[[Problem], Reach | None] = lambda _: None,
+    reach: Reach | None = None,
 ) -> Iterator[ProblemArguments]:
     with explained_errors(problem.kernel, session.description):
-        reach = find_reach(problem)
         held = ProblemArguments(session, problem, accesses, seed=seed, reach=reach)
         try:
             yield held

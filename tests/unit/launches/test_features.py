@@ -23,7 +23,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import SoftwareCounters
-from kernelcast.sampling.counting import CountingLaunch
+from kernelcast.sampling.instrumented import CountingLaunch
 from kernelcast.workers import Task
 from support.builders import make_description, make_sample_run
 from support.problems import number_of, read_example

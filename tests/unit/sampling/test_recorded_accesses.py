@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.sampling.counting import CountedBox, place_work_items, read_log
+from kernelcast.sampling.instrumented import CountedBox, place_work_items, read_log
 
 NDRANGE = NDRange(global_size=(8, 2), local_size=(2, 2))
 BOXES = (GroupBox(start=(0, 0), shape=(1, 1)), GroupBox(start=(2, 0), shape=(2, 1)))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.records.work_group_trace import Staircase
-from kernelcast.sampling.tracing import (
+from kernelcast.sampling.instrumented import (
     average_active,
     count_active,
     find_concurrency,

@@ -20,8 +20,8 @@ from kernelcast.sampling.compiler_facts import (
     parse_ptx,
     read_compiler_statistics,
 )
+from kernelcast.sampling.instrumented import list_clocks
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.tracing import list_clocks
 from support.builders import make_description
 
 KERNEL = Kernel(name="triad", source="kernel void triad() { barrier(CLK_LOCAL_MEM_FENCE); }")

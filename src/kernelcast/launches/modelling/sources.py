@@ -51,8 +51,8 @@ def record_accesses(
     from kernelcast.features.counting.summary import summarise
     from kernelcast.launches.counting import count_launch
     from kernelcast.launches.preparing import prepared_launch
-    from kernelcast.sampling.counting import CountingLaunch
     from kernelcast.sampling.discovery import choose_device, find_devices
+    from kernelcast.sampling.instrumented import CountingLaunch
     from kernelcast.sampling.session import open_session
 
     problem = source.problem

@@ -50,9 +50,9 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun, join_moments
 from kernelcast.sampling.contents import draw_ahead
-from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.discovery import choose_device, describe_device, find_devices_once
 from kernelcast.sampling.host import TURNS, runs_besides
+from kernelcast.sampling.instrumented import CountingLaunch
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import list_recipes, prepared_problem
 from kernelcast.sampling.sampler import Sampled
