@@ -1,5 +1,5 @@
-"""Runs instrumented copies of kernels, which count or note when work-groups begin and end, and reads
-off what that tells; where there is no clock, growing launches are timed.
+"""Runs instrumented copies of kernels, which count, or note when work-groups begin and end, and
+reads off what that tells; where there is no clock, growing launches are timed.
 
 Traces are arrays of one entry per work-group, in the order of their numbers.
 

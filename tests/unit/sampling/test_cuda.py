@@ -87,16 +87,6 @@ def test_there_is_no_cuda_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> N
     cuda.load_driver.cache_clear()
 
 
-def test_local_arguments_are_offsets_into_shared_memory() -> None:
-    """The base is added where the kernel loads such a parameter, and nowhere else."""
-    source = "kernel void k(global int *a, local int *b) {}"
-    text = ".address_size 64\nld.param.b64 %rd1, [k_param_0];\nld.param.b64 %rd2, [k_param_1];\n"
-    adapted = adapt_ptx(text, compiling.compile_kernel(source).kernels).splitlines()
-    assert "kc_local_arguments" in adapted[1]
-    assert adapted[2] == "ld.param.b64 %rd1, [k_param_0];"
-    assert "add.s64 %rd2, %rd2" in adapted[3]
-
-
 @pytest.mark.skipif(compiling.find_ptxas() is None, reason="ptxas is not installed")
 def test_adapted_ptx_assembles() -> None:
     """The base of local arguments is PTX as the assembler takes it; declared memory is kept."""

@@ -1,9 +1,20 @@
+"""Sources before they are built: what they may notice, their signatures, loops in C."""
+
+from dataclasses import replace
+
 import pytest
 
-from kernelcast.sampling.prelude import (
-    mark_line,
-    needs_prelude,
+from kernelcast.features.loop_nest import Listing
+from kernelcast.launches.modelling.cpu_loops import write_program
+from kernelcast.records.arguments import (
+    Access,
+    Parameter,
 )
+from kernelcast.records.errors import InputError, SignatureError
+from kernelcast.sampling.loop_benchmark import LoopToRun, measure_loop
+from kernelcast.sampling.prelude import mark_line, needs_prelude
+from kernelcast.sampling.signature import check_arguments, infer_access
+from support.problems import buffer_of, number_of
 
 CORRECTED = (
     "get_group_id", "get_num_groups", "get_global_size", "get_global_offset",
@@ -71,3 +82,58 @@ def test_hidden_uses_count(source: str) -> None:
 def test_names_are_safe_in_a_directive(name: str, printed: str) -> None:
     """Writes a file name so that it cannot end the directive's text."""
     assert mark_line(name) == f'#line 1 "{printed}"\n'
+
+
+FLOATS = Parameter(index=0, name="a", type_name="float*", address_space="global", is_const=False)
+
+
+def test_const_means_read() -> None:
+    """Takes the declared access, else that of the type: const is only read."""
+    assert infer_access(FLOATS, None) is Access.READ_WRITE
+    assert infer_access(replace(FLOATS, is_const=True), None) is Access.READ
+    assert infer_access(FLOATS, Access.READ) is Access.READ
+
+
+@pytest.mark.parametrize("name", ["pipe int", "read_only pipe int"])
+def test_a_pipe_is_refused_as_a_pipe(name: str) -> None:
+    """Whatever is given for it, where the driver tells of arguments."""
+    pipe = Parameter(index=0, name="p", type_name=name, address_space="private", is_const=False)
+    check_arguments("k", [replace(FLOATS, is_known=False)], [number_of(0, "int8")])
+    for given in (buffer_of("int32"), number_of(0)):
+        with pytest.raises(SignatureError, match="pipes cannot be given"):
+            check_arguments("k", [pipe], [given])
+
+
+LISTING = """
+#include <math.h>
+/* double hidden[N]; */
+const double c0, c1 = fmax(2.0, 1.0);
+double a[M][N], b[M][N]; // rows
+float s;
+for (int j = 0; j < M; ++j)
+    for (int i = 0; i < N; ++i)
+        a[j][i] = c0 * b[j][i] + c1 * s;
+"""
+
+
+def test_programs_fill_arrays_and_keep_results() -> None:
+    """Writes to all pages first, hides scalars from the compiler and uses what is computed."""
+    program = write_program(Listing(LISTING, "<listing>"))
+    assert "#include <math.h>" in program
+    assert "hidden" not in program
+    for name in ("a", "b"):
+        assert f"static double {name}[M][N]" in program
+        assert f"((double *){name})[n]" in program
+    assert "double c0 = (double)kc_value;" in program
+    assert "double c1 = fmax(2.0, 1.0);" in program
+    assert "kc_sink = (double)s;" in program
+
+
+def test_says_which_compiler_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names the compiler asked for, or what to install."""
+    with pytest.raises(InputError, match="no-such-compiler"):
+        measure_loop(LoopToRun("", {}, compiler="no-such-compiler"))
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CC", raising=False)
+    with pytest.raises(InputError, match="install gcc or clang"):
+        measure_loop(LoopToRun("", {}))
