@@ -23,7 +23,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling import read_source
 from kernelcast.sampling.building import build_program, get_kernel, read_binary, read_build_log
-from kernelcast.sampling.opencl import OtherDriver, cl
+from kernelcast.sampling.opencl import OtherDriver, ask_kernel, cl
 from kernelcast.sampling.session import DeviceSession
 
 NVIDIA_COMPILER = "cl_nv_compiler_options"
@@ -179,40 +179,31 @@ def _take_facts(found: Mapping[str, int], source: TraitSource) -> dict[str, Trai
 
 def _ask_driver(session: DeviceSession, compiled: cl.Kernel) -> dict[str, Trait[int]]:
     """Ask what the driver tells of every kernel, as far as it tells the truth of yardsticks."""
-    info = cl.kernel_work_group_info
     items = min(64, session.description.max_work_item_sizes[0],
                 session.description.max_work_group_size)  # fmt: skip
+    source, options = read_source("yardsticks.cl"), (f"-DKC_ITEMS={items}",)
     plain, array = (
-        session.whole_kernel(
-            Kernel(
-                name=name,
-                source=read_source("yardsticks.cl"),
-                build_options=(f"-DKC_ITEMS={items}",),
-            )
-        ).kernel
+        session.whole_kernel(Kernel(name=name, source=source, build_options=options)).kernel
         for name in ("kc_plain", "kc_array")
     )
 
-    def ask(kernel: cl.Kernel, what: int) -> int | None:
+    def ask(kernel: cl.Kernel, what: str) -> int | None:
         try:
-            # pyopencl types every answer as object
-            return cast("int", kernel.get_work_group_info(what, session.device))
+            return int(ask_kernel(kernel, what, session.device))
         except cl.Error:
             return None
 
     found: dict[str, int] = {}
-    private = ask(compiled, info.PRIVATE_MEM_SIZE)
-    if private is not None and ask(plain, info.PRIVATE_MEM_SIZE) != ask(
-        array, info.PRIVATE_MEM_SIZE
-    ):
+    private, least, more = (ask(one, "PRIVATE_MEM_SIZE") for one in (compiled, plain, array))
+    if private is not None and least != more:
         found["private_bytes_per_work_item"] = private
-    largest = ask(compiled, info.WORK_GROUP_SIZE)
-    if largest and (ask(plain, info.WORK_GROUP_SIZE) or 0) >= items:
+    largest = ask(compiled, "WORK_GROUP_SIZE")
+    if largest and (ask(plain, "WORK_GROUP_SIZE") or 0) >= items:
         found["max_work_group_size"] = largest
-    if multiple := ask(compiled, info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE):
+    if multiple := ask(compiled, "PREFERRED_WORK_GROUP_SIZE_MULTIPLE"):
         found["preferred_work_group_multiple"] = multiple
     facts = _take_facts(found, TraitSource.REPORTED)
-    local = ask(compiled, info.LOCAL_MEM_SIZE)
+    local = ask(compiled, "LOCAL_MEM_SIZE")
     if local is not None:
         true = session.read_local_memory(compiled)
         source = TraitSource.REPORTED if true == local else TraitSource.COMPUTED
@@ -328,11 +319,7 @@ def choose_local_size(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRa
     """Fix the local size: as given, as the kernel requires, else as the driver chooses."""
     if ndrange.local_size is not None:
         return ndrange
-    required = tuple(
-        compiled.get_work_group_info(
-            cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE, session.device
-        )
-    )
+    required = tuple(ask_kernel(compiled, "COMPILE_WORK_GROUP_SIZE", session.device))
     if any(required):
         return replace(ndrange, local_size=required[: ndrange.dimensions])
     most = session.description.max_work_group_size

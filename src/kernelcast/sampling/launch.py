@@ -28,7 +28,7 @@ from kernelcast.sampling.building import BuiltKernel, get_kernel
 from kernelcast.sampling.compiler_facts import read_compiler_statistics
 from kernelcast.sampling.device_check import SETTLING, TRIAL_LOCAL_SIZE
 from kernelcast.sampling.host import METER
-from kernelcast.sampling.opencl import OtherDriver, cl, enqueue_native
+from kernelcast.sampling.opencl import OtherDriver, ask_kernel, cl, enqueue_native
 from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude, tell_launch
 from kernelcast.sampling.scratch import WrittenArguments
 from kernelcast.sampling.session import DeviceSession
@@ -47,8 +47,7 @@ def find_saturation(
         parts = threads if session.trial.is_dealt else 1
         return SaturationPoint(p_sat=p_sat, concurrency=threads, computed=1, parts=parts)
     # Count a probe's work-groups that are active together; registers count for none.
-    info: Any = cl.kernel_work_group_info.LOCAL_MEM_SIZE  # pyopencl types answers as object
-    local_bytes = compiled.get_work_group_info(info, session.device)
+    local_bytes = ask_kernel(compiled, "LOCAL_MEM_SIZE", session.device)
     local_size = ndrange.work_group_size
     # Enough work-groups to fill the device, whatever it holds at once: 80 a unit on RDNA 1.
     groups = min(16384, session.description.compute_units * 96)
@@ -102,23 +101,20 @@ def compute_for_kernel(
     device, description = session.device, session.description
     capability = None
     if "cl_nv_device_attribute_query" in device.extensions:  # PoCL's that it drives by CUDA too
-        capability = (
-            int(device.compute_capability_major_nv),
-            int(device.compute_capability_minor_nv),
-        )
+        numbers = device.compute_capability_major_nv, device.compute_capability_minor_nv
+        capability = int(numbers[0]), int(numbers[1])
     limits = find_limits(device.platform.vendor, description.name, capability)
     if limits is None:
         return None
-    info: Any = cl.kernel_work_group_info  # pyopencl types every answer as object
     told = read_compiler_statistics(session, kernel)
-    preferred = info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE
+    width = told.get("wavefront_size")
     p_sat, limiter = compute_p_sat(
         limits,
         work_group_size=ndrange.work_group_size,
-        local_memory_bytes=compiled.get_work_group_info(info.LOCAL_MEM_SIZE, device),
+        local_memory_bytes=ask_kernel(compiled, "LOCAL_MEM_SIZE", device),
         sub_group_size=None
         if capability
-        else told.get("wavefront_size") or compiled.get_work_group_info(preferred, device),
+        else width or ask_kernel(compiled, "PREFERRED_WORK_GROUP_SIZE_MULTIPLE", device),
         uses_barriers=bool(re.search(r"\bbarrier\s*\(", kernel.source)),
         registers_per_work_item=told.get("registers_per_work_item"),
         scalar_registers_per_sub_group=told.get("scalar_registers_per_sub_group"),

@@ -96,3 +96,8 @@ def mapped_memory(
     finally:
         mapped.base.release(queue)  # type: ignore[union-attr]  # its base is a MemoryMap
         queue.finish()
+
+
+def ask_kernel(kernel: cl.Kernel, what: str, device: cl.Device) -> Any:  # noqa: ANN401 - as the question
+    """Ask what OpenCL names ``CL_KERNEL_`` and so on of a kernel on a device."""
+    return kernel.get_work_group_info(getattr(cl.kernel_work_group_info, what), device)

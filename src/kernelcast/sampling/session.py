@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 from cachetools import LRUCache, cachedmethod
@@ -48,7 +48,7 @@ from kernelcast.sampling.device_check import (
 )
 from kernelcast.sampling.discovery import list_ancestors
 from kernelcast.sampling.host import TURNS, CoreTurns, read_work
-from kernelcast.sampling.opencl import OtherDriver, cl
+from kernelcast.sampling.opencl import OtherDriver, ask_kernel, cl
 from kernelcast.sampling.prelude import HIDDEN_ARGUMENTS, add_prelude, needs_prelude, pass_sizes
 from kernelcast.sampling.scratch import BufferPool
 
@@ -302,13 +302,11 @@ class DeviceSession:
     def read_local_memory(self, kernel: cl.Kernel) -> int:
         """Ask how much local memory a work-group of a kernel takes, in bytes; rusticl reports twice
         what is declared, as a kernel that declares 1 KiB tells."""
-        info = cl.kernel_work_group_info.LOCAL_MEM_SIZE
         own = cl.Kernel(self.program(TRIAL_SOURCE, ()), "kc_local_memory")
-        reported: list[int] = [
-            one.get_work_group_info(info, self.device)  # type: ignore[misc]  # pyopencl says object
-            for one in (own, kernel)
-        ]
-        return reported[1] // max(1, reported[0] // _DECLARED_BYTES)
+        for_own, reported = (
+            int(ask_kernel(one, "LOCAL_MEM_SIZE", self.device)) for one in (own, kernel)
+        )
+        return reported // max(1, for_own // _DECLARED_BYTES)
 
     def settle(self) -> None:
         """Keep the device busy until it runs at its usual rate, unless it just was."""
@@ -356,8 +354,7 @@ class DeviceSession:
     @cachedmethod(lambda self: self._limits, key=lambda _, compiled, kernel: kernel.digest)
     def ask_limits(self, compiled: cl.Kernel, kernel: Kernel) -> tuple[tuple[int, ...], int]:
         """Give the local size that a kernel requires, or zeros, and its local memory's bytes."""
-        info = cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
-        required = cast("list[int]", compiled.get_work_group_info(info, self.device))
+        required = ask_kernel(compiled, "COMPILE_WORK_GROUP_SIZE", self.device)
         return tuple(required), self.read_local_memory(compiled)
 
     def window_kernel(self, kernel: Kernel, ndrange: NDRange) -> BuiltKernel:

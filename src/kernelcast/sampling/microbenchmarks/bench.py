@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from kernelcast.records.errors import KernelcastError, MeasurementError
 from kernelcast.records.machine import CacheFacts, Curve, InstructionFacts, MemoryFacts
 from kernelcast.sampling import read_source
 from kernelcast.sampling.building import build_program
-from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.opencl import ask_kernel, cl
 from kernelcast.sampling.session import DeviceSession
 
 T = TypeVar("T")
@@ -251,11 +251,8 @@ class Bench:
     def warp_width(self) -> int:
         if self.is_cpu:
             return 1
-        info = cl.kernel_work_group_info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE
-        # pyopencl types every answer as object
-        return max(
-            1, cast("int", self.build("idle").get_work_group_info(info, self.session.device))
-        )
+        what, device = "PREFERRED_WORK_GROUP_SIZE_MULTIPLE", self.session.device
+        return max(1, int(ask_kernel(self.build("idle"), what, device)))
 
     def build(self, name: str, macros: Mapping[str, object] | None = None) -> cl.Kernel:
         """Build a kernel of `microbenchmarks.cl` that macros complete; its section has its name."""
