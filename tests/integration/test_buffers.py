@@ -337,8 +337,8 @@ def test_buffers_hold_their_recipe(session: DeviceSession, init: Init, lanes: in
     described = BufferArgument(element=ElementType("float32", lanes), count=70_001, init=init)
     [held] = session.buffers.take([(described, 4002)])
     wanted = make_array(described, seed=4002)
-    assert np.array_equal(read(session.queue, held.buffer, wanted), wanted)
-    held.buffer.release()
+    assert np.array_equal(read(session.queue, held, wanted), wanted)
+    held.release()
 
 
 PICTURES = """\

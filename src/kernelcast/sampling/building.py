@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from kernelcast.records.arguments import Parameter
 from kernelcast.records.errors import CompileError, KernelNotFoundError
@@ -148,13 +148,9 @@ def read_binary(program: cl.Program, device: cl.Device) -> bytes:
     return dict(zip(devices, binaries, strict=True)).get(device, b"")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltProgram:
-    program: cl.Program
-    build_s: float
-    """Host time that its compiler took, in seconds: now, or when the program was stored."""
-    signatures: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
-    """Of its kernels, where the program was stored with them."""
+BuiltProgram: TypeAlias = tuple[cl.Program, float, Mapping[str, tuple[Parameter, ...]]]
+"""With the host time that its compiler took, in seconds, now or when the program was stored; with
+the signatures of its kernels where it was stored with them."""
 
 
 def find_program(
@@ -185,8 +181,7 @@ def find_program(
                     name: tuple(Parameter(**one) for one in parameters)
                     for name, parameters in held["signatures"].items()
                 }
-                build_s = float(held["build_s"])
-                return BuiltProgram(program=program, build_s=build_s, signatures=signatures)
+                return program, float(held["build_s"]), signatures
     started_s = time.perf_counter()
     program = build_program(context, device, source, options)
     build_s = time.perf_counter() - started_s
@@ -203,4 +198,4 @@ def find_program(
         }
         with suppress(OSError):  # it is not kept then
             keep_among(path, json.dumps(head).encode() + b"\n" + binary, most=512)
-    return BuiltProgram(program=program, build_s=build_s)
+    return program, build_s, {}

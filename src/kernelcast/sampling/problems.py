@@ -84,10 +84,10 @@ class ProblemArguments(WrittenArguments):
         self._held = dict(zip(filled, pool.take([recipes[one] for one in filled]), strict=True))
         # Nobody writes to a copy: what it holds is found again by the next launch.
         self._copies = [self._held[place] for place in copied]
-        self._originals = {place: self._held[place].buffer for place in copied}
+        self._originals = {place: self._held[place] for place in copied}
         self._held |= {place: pool.get(recipes[place][0].bytes) for place in (*copied, *parts)}
         for place in written:
-            self._held[place].content = None  # from now on
+            pool.forget(self._held[place])  # from now on
             if place not in parts:
                 self._ready[place].add([(0, self._sizes[place])])
         self._load({place: [(0, self._sizes[place])] for place in copied})
@@ -110,7 +110,7 @@ class ProblemArguments(WrittenArguments):
                 case BufferArgument(count=0):
                     self.arguments.append(None)
                 case BufferArgument():
-                    self.arguments.append(self._held[place].buffer)
+                    self.arguments.append(self._held[place])
                 case ScalarArgument():
                     self.arguments.append(make_scalar(argument))
                 case LocalArgument():

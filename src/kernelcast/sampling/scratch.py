@@ -10,7 +10,6 @@ left nothing. What a kernel has only read still holds its content.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
@@ -39,14 +38,6 @@ Part = tuple[int, int]
 """A byte, and the one behind another."""
 
 
-@dataclass(slots=True, eq=False)
-class PooledBuffer:
-    """A buffer, and the recipe that it is filled by; None where nobody knows what it holds."""
-
-    buffer: cl.Buffer
-    content: Recipe | None = None
-
-
 class BufferPool:
     """Gives buffers with the contents of recipes, or any, and keeps some bytes of them."""
 
@@ -63,20 +54,23 @@ class BufferPool:
         """Whether the host writes to the device's memory, without a copy beside it."""
         usual_bytes = min(4 << 30, description.global_memory_bytes // 4)
         self._most_bytes = usual_bytes if most_bytes is None else most_bytes
-        self._free: list[PooledBuffer] = []
+        self._free: list[cl.Buffer] = []
+        self._contents: dict[int, Recipe] = {}
+        """Of those buffers whose content is known, by their handles."""
 
     @property
     def kept_bytes(self) -> int:
-        return sum(one.buffer.size for one in self._free)
+        return sum(one.size for one in self._free)
 
-    def take(self, recipes: Sequence[Recipe]) -> list[PooledBuffer]:
+    def take(self, recipes: Sequence[Recipe]) -> list[cl.Buffer]:
         # Before new memory is asked for that all together would not fit.
         self._let_go(max(0, self._most_bytes - sum(one.bytes for one, _ in recipes)))
-        taken: list[PooledBuffer] = []
-        wanting: list[tuple[PooledBuffer, Recipe]] = []
+        taken: list[cl.Buffer] = []
+        wanting: list[tuple[cl.Buffer, Recipe]] = []
         try:
             for recipe in recipes:
-                held = next((one for one in self._free if one.content == recipe), None)
+                known = (one for one in self._free if self._contents.get(one.int_ptr) == recipe)
+                held = next(known, None)
                 if held is not None:
                     self._free.remove(held)
                 else:
@@ -88,23 +82,27 @@ class BufferPool:
             self.give_back(taken)
             raise
         for held, recipe in wanting:
-            # The file may be another one the next time.
-            held.content = None if recipe[0].init is Init.FILE else recipe
+            if recipe[0].init is not Init.FILE:  # it may be another one the next time
+                self._contents[held.int_ptr] = recipe
         return taken
 
-    def get(self, size_bytes: int, *, may_be_larger: bool = False) -> PooledBuffer:
+    def get(self, size_bytes: int, *, may_be_larger: bool = False) -> cl.Buffer:
         """Give a buffer that holds nothing known; to make one of 64 MiB takes rusticl 16 ms."""
-        sizes = {one.buffer.size for one in self._free if one.buffer.size >= size_bytes}
+        sizes = {one.size for one in self._free if one.size >= size_bytes}
         size_bytes = min(sizes, default=size_bytes) if may_be_larger else size_bytes
-        found = next((one for one in self._free if one.buffer.size == size_bytes), None)
+        found = next((one for one in self._free if one.size == size_bytes), None)
         if found is None:
-            flags = cl.mem_flags.READ_WRITE
-            return PooledBuffer(cl.Buffer(self._context, flags, size=size_bytes))
-        self._free.remove(found)
-        found.content = None
+            found = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size=size_bytes)
+        else:
+            self._free.remove(found)
+        self.forget(found)
         return found
 
-    def fill(self, parts: Sequence[tuple[PooledBuffer, Recipe, Sequence[Part]]]) -> None:
+    def forget(self, buffer: cl.Buffer) -> None:
+        """Note that a buffer's content is no longer, or never was, known."""
+        self._contents.pop(buffer.int_ptr, None)
+
+    def fill(self, parts: Sequence[tuple[cl.Buffer, Recipe, Sequence[Part]]]) -> None:
         """Give parts of buffers the content of recipes; wholes where memory is the device's."""
         mapped = []
         orders: list[FillOrder] = []
@@ -112,10 +110,10 @@ class BufferPool:
             for held, recipe, ranges in parts:
                 argument, seed = recipe
                 if not self.fills_in_place:
-                    cl.enqueue_copy(self._queue, held.buffer, make_array(argument, seed=seed))
+                    cl.enqueue_copy(self._queue, held, make_array(argument, seed=seed))
                     continue
                 array, _ = cl.enqueue_map_buffer(
-                    self._queue, held.buffer, cl.map_flags.WRITE, 0,
+                    self._queue, held, cl.map_flags.WRITE, 0,
                     (argument.count * argument.element.stored_lanes,), argument.element.dtype,
                 )  # fmt: skip
                 mapped.append(array)
@@ -129,7 +127,7 @@ class BufferPool:
             for array in mapped:
                 array.base.release(self._queue)
 
-    def give_back(self, buffers: Sequence[PooledBuffer]) -> None:
+    def give_back(self, buffers: Sequence[cl.Buffer]) -> None:
         """Take buffers back; those that were used the longest ago are let go."""
         self._free += buffers
         self._let_go(self._most_bytes)
@@ -141,7 +139,9 @@ class BufferPool:
         if self.kept_bytes > most_bytes:
             self._queue.finish()
         while self.kept_bytes > most_bytes:
-            self._free.pop(0).buffer.release()
+            oldest = self._free.pop(0)
+            self.forget(oldest)
+            oldest.release()
 
 
 class Reach(Protocol):
@@ -204,7 +204,7 @@ class WrittenArguments:
         self._noticed = [key for key in sizes if key in noticed]
         self._ready = {key: _Pages(size) for key, size in sizes.items()}
         self.arguments: list[KernelArgument] = []
-        self._held: dict[int, PooledBuffer] = {}
+        self._held: dict[int, cl.Buffer] = {}
         """Memory of ours by its key."""
         self._originals: Mapping[int, cl.Buffer] = {}
         """Where the content is copied from; others are filled by recipes."""
@@ -258,7 +258,7 @@ class WrittenArguments:
         for key in parts.keys() & self._originals.keys():
             for low, high in parts[key]:
                 cl.enqueue_copy(
-                    self._queue, self._held[key].buffer, self._originals[key],
+                    self._queue, self._held[key], self._originals[key],
                     src_offset=low, dst_offset=low, byte_count=high - low,
                 )  # fmt: skip
         self._queue.finish()
@@ -361,8 +361,8 @@ class ScratchArguments(WrittenArguments):
         if parent is None or copy is None:
             return argument
         if parent is argument:
-            return copy.buffer
-        return copy.buffer.get_sub_region(_find_start(argument, parent), argument.size)
+            return copy
+        return copy.get_sub_region(_find_start(argument, parent), argument.size)
 
     def _copy_images(self) -> None:
         for key, copy in self._image_copies.items():

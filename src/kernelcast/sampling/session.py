@@ -337,9 +337,9 @@ class DeviceSession:
 
     def whole_kernel(self, kernel: Kernel) -> BuiltKernel:
         def build() -> BuiltKernel:
-            found = self._build(*read_kernel_source(kernel))
-            self.build_times_s.setdefault(kernel.digest, found.build_s)
-            return take_kernel(found.program, kernel, parameters=found.signatures.get(kernel.name))
+            program, build_s, signatures = self._build(*read_kernel_source(kernel))
+            self.build_times_s.setdefault(kernel.digest, build_s)
+            return take_kernel(program, kernel, parameters=signatures.get(kernel.name))
 
         return self._remember((kernel.digest, _WHOLE), build)
 
@@ -386,7 +386,7 @@ class DeviceSession:
         )
 
     def program(self, source: str, options: tuple[str, ...]) -> cl.Program:
-        return self._build(source, options).program
+        return self._build(source, options)[0]
 
     @cachedmethod(lambda self: self._programs)
     def _build(self, source: str, options: tuple[str, ...]) -> BuiltProgram:
