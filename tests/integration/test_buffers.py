@@ -154,19 +154,16 @@ def test_what_data_decide_is_copied_whole(session: DeviceSession) -> None:
         assert np.array_equal(read(session.queue, copy, order), order)
 
 
-def test_writes_nobody_expected_change_no_buffer_of_the_program(
-    session: DeviceSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_writes_nobody_expected_change_no_buffer_of_the_program(session: DeviceSession) -> None:
     """A copy is as large as the buffer, whatever was said of the kernel, and is kept."""
     content = np.full(ITEMS, 7, np.int32)
     user = put(session.queue, content)
     pool = BufferPool(session.context, session.queue, session.description)
-    monkeypatch.setattr(session, "buffers", pool)
     reach = Reached((0,), lambda _: (-100, 4096))
     fill = cl.Program(session.context, "kernel void f(global int *a){a[get_global_id(0)] = 1;}")
     kernel = cl.Kernel(fill.build(), "f")
     with session.lock:
-        scratch = ScratchArguments(session, [user], [None], reach)
+        scratch = ScratchArguments(pool, [user], [None], reach)
         scratch.prepare([BOX])
         kernel(session.queue, (ITEMS,), (64,), scratch.arguments[0]).wait()
         assert (read(session.queue, scratch.arguments[0], content) == 1).all()

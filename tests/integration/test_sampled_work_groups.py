@@ -93,7 +93,7 @@ def compare(
     before = np.full((ndrange.work_item_count, fields), SENTINEL, dtype=np.uint32)
     user = put(session.queue, before)
     accesses = [Access.READ_WRITE, *(None for _ in more)]
-    copies = ScratchArguments(session, [user, *more], accesses)
+    copies = ScratchArguments(session.buffers, [user, *more], accesses)
     with OpenCLLaunch(session, kernel, ndrange, copies) as launch:
         copy = launch._scratch.arguments[0]
         assert len(launch.time_boxes(boxes)) == len(boxes)
@@ -238,7 +238,7 @@ def test_dimensions_beyond_the_third(session: DeviceSession) -> None:
         out[get_global_id(0) - 2] = (ulong8)({answers}); }}"""
     user = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=64 * 64)
     kernel = Kernel(name="k", source=source)
-    copies = ScratchArguments(session, [user], [Access.READ_WRITE])
+    copies = ScratchArguments(session.buffers, [user], [Access.READ_WRITE])
     with OpenCLLaunch(session, kernel, ndrange, copies) as launch:
         launch.time_boxes([GroupBox(start=(5,), shape=(3,))])
         out = read(session.queue, launch._scratch.arguments[0], np.empty((64, 8), np.uint64))

@@ -114,7 +114,7 @@ def test_the_traced_kernel_computes_the_same(
     arguments = ProblemArguments(session, problem, [None, None], seed=3).arguments
     like = np.empty(problem.arguments[0].count, np.float32)
     before = read(session.queue, arguments[0], like)
-    copies = ScratchArguments(session, arguments, [Access.READ_WRITE, None])
+    copies = ScratchArguments(session.buffers, arguments, [Access.READ_WRITE, None])
     with TracingLaunch(session, problem.kernel, problem.ndrange, copies) as launch:
         box = box_near(0, work_groups, launch.ndrange.group_counts)
         marked, reason = launch.build_marked(make_tracing_kernel(problem.kernel), box)

@@ -97,7 +97,7 @@ class LiveLaunch:
         accesses = [infer_access(parameter, known) for parameter, known in pairs]
         with explained_errors(kernel, self.device):
             reach = find_reach(self.problem)
-            copies = ScratchArguments(self.session, self.values, accesses, reach)
+            copies = ScratchArguments(self.session.buffers, self.values, accesses, reach)
         return launch_type(self.session, kernel, ndrange, copies)
 
 

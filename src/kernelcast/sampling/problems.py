@@ -65,7 +65,6 @@ class ProblemArguments(WrittenArguments):
         written = {place for place in recipes if accesses[place] is not Access.READ}
         known = () if reach is None or not pool.fills_in_place else reach.places
         super().__init__(
-            session.queue,
             pool,
             {place: recipes[place][0].bytes for place in written},
             {place: (place, 0) for place in written},

@@ -10,7 +10,7 @@ left nothing. What a kernel has only read still holds its content.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,6 @@ from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.sampling.contents import FillOrder, Recipe, fill_ranges, make_array
 from kernelcast.sampling.opencl import cl
-
-if TYPE_CHECKING:
-    from kernelcast.sampling.session import DeviceSession
 
 SMALL_BYTES = 1 << 20
 """Smaller buffers are made ready as a whole: that takes less time than to find out what is
@@ -49,7 +46,7 @@ class BufferPool:
         *,
         most_bytes: int | None = None,
     ) -> None:
-        self._context, self._queue = context, queue
+        self.context, self.queue, self.description = context, queue, description
         self.fills_in_place = description.kind is DeviceKind.CPU
         """Whether the host writes to the device's memory, without a copy beside it."""
         usual_bytes = min(4 << 30, description.global_memory_bytes // 4)
@@ -92,7 +89,7 @@ class BufferPool:
         size_bytes = min(sizes, default=size_bytes) if may_be_larger else size_bytes
         found = next((one for one in self._free if one.size == size_bytes), None)
         if found is None:
-            found = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size=size_bytes)
+            found = cl.Buffer(self.context, cl.mem_flags.READ_WRITE, size=size_bytes)
         else:
             self._free.remove(found)
         self.forget(found)
@@ -110,10 +107,10 @@ class BufferPool:
             for held, recipe, ranges in parts:
                 argument, seed = recipe
                 if not self.fills_in_place:
-                    cl.enqueue_copy(self._queue, held, make_array(argument, seed=seed))
+                    cl.enqueue_copy(self.queue, held, make_array(argument, seed=seed))
                     continue
                 array, _ = cl.enqueue_map_buffer(
-                    self._queue, held, cl.map_flags.WRITE, 0,
+                    self.queue, held, cl.map_flags.WRITE, 0,
                     (argument.count * argument.element.stored_lanes,), argument.element.dtype,
                 )  # fmt: skip
                 mapped.append(array)
@@ -125,7 +122,7 @@ class BufferPool:
             fill_ranges(orders)
         finally:
             for array in mapped:
-                array.base.release(self._queue)
+                array.base.release(self.queue)
 
     def give_back(self, buffers: Sequence[cl.Buffer]) -> None:
         """Take buffers back; those that were used the longest ago are let go."""
@@ -137,7 +134,7 @@ class BufferPool:
 
     def _let_go(self, most_bytes: int) -> None:
         if self.kept_bytes > most_bytes:
-            self._queue.finish()
+            self.queue.finish()
         while self.kept_bytes > most_bytes:
             oldest = self._free.pop(0)
             self.forget(oldest)
@@ -192,14 +189,13 @@ class WrittenArguments:
 
     def __init__(
         self,
-        queue: cl.CommandQueue,
         pool: BufferPool,
         sizes: Mapping[int, int],
         places: Mapping[int, tuple[int, int]],
         noticed: Collection[int],
         reach: Reach | None,
     ) -> None:
-        self._queue, self._pool = queue, pool
+        self._queue, self._pool = pool.queue, pool
         self._sizes, self._places, self._reach = sizes, places, reach
         self._noticed = [key for key in sizes if key in noticed]
         self._ready = {key: _Pages(size) for key, size in sizes.items()}
@@ -271,14 +267,14 @@ class ScratchArguments(WrittenArguments):
 
     def __init__(
         self,
-        session: "DeviceSession",
+        pool: BufferPool,
         arguments: Sequence[KernelArgument],
         accesses: Sequence[Access | None],
         reach: Reach | None = None,
     ) -> None:
-        description, queue, pool = session.description, session.queue, session.buffers
+        description = pool.description
         if not pool.fills_in_place:  # a device's own memory is left to the program afterwards
-            pool = BufferPool(session.context, queue, description, most_bytes=0)
+            pool = BufferPool(pool.context, pool.queue, description, most_bytes=0)
         parents = {
             place: _find_parent(one)
             for place, one in enumerate(arguments)
@@ -308,7 +304,7 @@ class ScratchArguments(WrittenArguments):
         if reach is not None:
             reach = reach.without({*known} - places.keys())
         sizes = {key: parent.size for key, parent in originals.items()}
-        super().__init__(queue, pool, sizes, places, noticed, reach)
+        super().__init__(pool, sizes, places, noticed, reach)
         self._originals = originals
         owners = [
             parents.get(place, one)
