@@ -17,11 +17,7 @@ from kernelcast.launches.modelling.gpu_estimates import (
     read_measurements,
     write_hit_rates,
 )
-from kernelcast.launches.modelling.sources import (
-    is_access_file,
-    read_access_file,
-    read_launch_source,
-)
+from kernelcast.launches.modelling.sources import read_launch_source
 from kernelcast.records.errors import InputError, ProblemFileError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -53,7 +49,7 @@ atomics: ["a[0, 0] if x == 1"]
 operations: {fp64: 3.5}
 registers: 40
 """)
-    read = read_access_file(path, parameters={"N": 4})
+    read = read_launch_source(path, parameters={"N": 4})
     assert read.ndrange.global_size == (8, 4)
     assert read.ndrange.global_offset == (1, 0)
     assert read.folds == ((1, 2),)
@@ -89,7 +85,7 @@ def test_errors_name_file_and_line(
     path = tmp_path / "bad.yaml"
     path.write_text(GOOD.replace(old, new))
     with pytest.raises(ProblemFileError, match=re.escape(complaint)) as caught:
-        read_access_file(path)
+        read_launch_source(path)
     assert str(caught.value).startswith(f"{path}:{line}:")
 
 
@@ -97,13 +93,10 @@ def test_refuses_unknown_parameters_and_missing_files(tmp_path: Path) -> None:
     """Names the parameters there are, and the file that is not there."""
     path = tmp_path / "good.yaml"
     path.write_text(GOOD)
-    assert is_access_file(path)
     with pytest.raises(ProblemFileError, match="no parameter is called N"):
-        read_access_file(path, parameters={"N": 3})
+        read_launch_source(path, parameters={"N": 3})
     with pytest.raises(ProblemFileError, match="cannot be read"):
-        read_access_file(tmp_path / "none.yaml")
-    assert not is_access_file(tmp_path / "none.yaml")
-    assert not is_access_file(ROOT / "examples/triad/triad.yaml")
+        read_launch_source(tmp_path / "none.yaml")
 
 
 def test_fitted_hit_rates_survive_their_file(tmp_path: Path) -> None:

@@ -29,15 +29,7 @@ _PROCESSORS: Final = (
     (r"a40\b|a10\b|a[456]000|rtx.?30\d\d", "sm_86"), (r"a100|a30\b", "sm_80"),
     (r"20[678]0|t4\b|turing|rtx.?[4568]000", "sm_75"), (r"v100|titan v", "sm_70"),
 )  # fmt: skip
-_USUAL: Final = {"nvidia": "sm_80", "unknown": "sm_80", "cdna": "gfx90a", "rdna": "gfx1030"}
-
-
-def find_target(machine: MachineDescription) -> Target:
-    text = f"{machine.id} {machine.name}".lower()
-    for pattern, processor in _PROCESSORS:
-        if match := re.search(pattern, text):
-            return Target.parse(match.expand(processor))
-    return Target.parse(_USUAL[find_architecture(machine).name])
+_USUAL: Final = {"nvidia": "sm_80", "cdna": "gfx90a", "rdna": "gfx1030"}
 
 
 def add_code(launch: ModelledLaunch, machine: MachineDescription) -> ModelledLaunch:
@@ -50,8 +42,13 @@ def add_code(launch: ModelledLaunch, machine: MachineDescription) -> ModelledLau
     problem = launch.problem
     if problem is None:
         return launch
+    text = f"{machine.id} {machine.name}".lower()
+    named = (
+        match.expand(processor) for pattern, processor in _PROCESSORS
+        if (match := re.search(pattern, text))
+    )  # fmt: skip
+    target = Target.parse(next(named, _USUAL[find_architecture(machine).name]))
     try:
-        target = find_target(machine)
         compiled = _compile(problem.kernel, target if str(target).startswith("sm_") else _PTX)
         arguments = [
             int(one.values[0])
@@ -63,8 +60,7 @@ def add_code(launch: ModelledLaunch, machine: MachineDescription) -> ModelledLau
         registers = launch.registers
         if registers is None:
             own = compiled if str(target).startswith("sm_") else _compile(problem.kernel, target)
-            facts = read_facts(own, problem.kernel.name)
-            registers = facts.registers.value
+            registers = read_facts(own, problem.kernel.name).registers.value
     except KernelcastError as error:
         note = f"instructions and registers: from the source, as {error}"
         return replace(launch, notes=(*launch.notes, note))

@@ -60,18 +60,6 @@ class ModelledKernel:
     hit_rates: HitRates | None = None
 
     @property
-    def counts_by_work_group(self) -> bool:
-        """Whether what a work-item executes depends on the shape of its work-group."""
-        used = (
-            symbol
-            for reach in self.facts.reaches
-            for symbol in reach.guard.symbols().union(
-                *(loop.condition.symbols() for loop in reach.loops)
-            )
-        )
-        return any(symbol.kind in OF_WORK_GROUPS for symbol in used)
-
-    @property
     def is_cooperative(self) -> bool:
         """Whether work-items share local memory, so that the source is made for a local size."""
         return self.local_bytes > 0 or any(
@@ -120,8 +108,13 @@ class ModelledKernel:
         if counters is None:
             sample = count_statically(self.facts, chosen, self.scalars, choose_work_groups(chosen))
             counters = summarise(self.facts, sample)
-            if not self.counts_by_work_group:  # the same for all local sizes
-                self.counters = counters
+            used = (
+                part.symbols()
+                for reach in self.facts.reaches
+                for part in (reach.guard, *(loop.condition for loop in reach.loops))
+            )
+            if not any(one.kind in OF_WORK_GROUPS for each in used for one in each):
+                self.counters = counters  # the same for all local sizes
         doubt, doubts = doubt_counts(self.facts, counters)
         accesses = self.facts.accesses
         unknown = [] if recorded is None else find_unknown(accesses, recorded)

@@ -32,14 +32,6 @@ from kernelcast.records.yaml_files import (
 )
 
 
-def read_launch_source(
-    path: Path, *, parameters: Mapping[str, Number] | None = None
-) -> ModelledKernel:
-    if is_access_file(path):
-        return read_access_file(path, parameters=parameters)
-    return model_kernel(read_problem(path, parameters=parameters))
-
-
 def record_accesses(
     source: ModelledKernel,
     device_id: str | None = None,
@@ -69,11 +61,6 @@ def record_accesses(
     return replace(source, ndrange=launch.ndrange, counters=counters, recorded=addresses)
 
 
-def is_access_file(path: Path) -> bool:
-    """Tell whether a YAML file lists accesses; one that cannot be read does not."""
-    return bool({"arrays", "loads", "stores", "atomics"} & list_keys(path))
-
-
 _Fold: TypeAlias = Annotated[tuple[int, int], lambda one: parse_fold(one.text())]
 _Several: TypeAlias = Annotated[Sequence[Located], Located.list_some]
 _SPACES = ("global", "constant", "local")
@@ -97,10 +84,12 @@ class _AccessFile:
     registers: int | None = None
 
 
-def read_access_file(
-    path: Path | str, *, parameters: Mapping[str, Number] | None = None
+def read_launch_source(
+    path: Path, *, parameters: Mapping[str, Number] | None = None
 ) -> ModelledKernel:
-    path = Path(path)
+    """Read an access file, or else a problem file."""
+    if not {"arrays", "loads", "stores", "atomics"} & list_keys(path):
+        return model_kernel(read_problem(path, parameters=parameters))
     needs = "an access file needs arrays, global_size, and loads or stores"
     root = load(path, "access file", needs, ProblemFileError)
     section = root.list_arguments(_AccessFile).get("parameters")
@@ -108,7 +97,13 @@ def read_access_file(
     file = root.call(_AccessFile, {"kernel": path.stem})
     with root.pointing_here():
         scalars = tuple(file.scalars)
-        arrays = {name: _read_array(name, one, scalars) for name, one in file.arrays.items()}
+        arrays = {}
+        for name, entry in file.arrays.items():
+            with entry.pointing_here():
+                arrays[name] = (
+                    read_array(f"{name}:{entry.text()}", scalars) if entry.is_text
+                    else entry.call(_make_array, name=name, scalars=scalars)
+                )  # fmt: skip
         kinds = ((AccessKind.LOAD, file.loads), (AccessKind.STORE, file.stores),
                  (AccessKind.ATOMIC, file.atomics))  # fmt: skip
         accesses: list[MemoryAccess] = []
@@ -129,13 +124,6 @@ def read_access_file(
         return made
 
 
-def _read_array(name: str, entry: Located, scalars: tuple[str, ...]) -> WrittenArray:
-    with entry.pointing_here():
-        if entry.is_text:
-            return read_array(f"{name}:{entry.text()}", scalars)
-        return entry.call(_make_array, name=name, scalars=scalars)
-
-
 def _make_array(
     *,
     name: str,
@@ -145,14 +133,11 @@ def _make_array(
     space: Annotated[str, lambda one: one.choice(_SPACES)] = _SPACES[0],
     shift_bytes: Annotated[int, lambda one: one.integer(minimum=0)] = 0,
 ) -> WrittenArray:
-    sizes = [_read_formula(one) for one in extents]
+    sizes = []
+    for one in extents:
+        try:
+            sizes.append(str(one.number()))
+        except ProblemFileError:  # no arithmetic over parameters; it stays as it stands
+            sizes.append(one.text())
     array = make_array(name, f"{space} {type}", sizes, scalars)
     return replace(array, shift_bytes=shift_bytes)
-
-
-def _read_formula(entry: Located) -> str:
-    """Read arithmetic over parameters as its value, anything else as it stands."""
-    try:
-        return str(entry.number())
-    except ProblemFileError:
-        return entry.text()
