@@ -8,13 +8,9 @@ those of the folders that were given.
 
 from kernelcast.compiling.compilation import Compiled as Compiled
 from kernelcast.compiling.compilation import compile_kernel as compile_kernel
-from kernelcast.compiling.compiler import find_compiler as find_compiler
 from kernelcast.compiling.compiler import find_ptxas as find_ptxas
-from kernelcast.compiling.facts import Access as Access
-from kernelcast.compiling.facts import CodeFacts as CodeFacts
 from kernelcast.compiling.facts import assemble_ptx as assemble_ptx
 from kernelcast.compiling.facts import read_facts as read_facts
 from kernelcast.compiling.signatures import CompiledKernel as CompiledKernel
 from kernelcast.compiling.targets import CodeFormat as CodeFormat
 from kernelcast.compiling.targets import Target as Target
-from kernelcast.records.dialect import Dialect as Dialect

@@ -9,10 +9,6 @@ from typing import Self
 
 from kernelcast.records.errors import InputError
 
-_PTX = re.compile(r"sm_\d{2,3}[af]?")
-_AMD = re.compile(r"gfx\d+[0-9a-f]*")
-_PROCESSOR = re.compile(r"\w[\w.-]*")
-
 
 class CodeFormat(StrEnum):
     IR = "ir"
@@ -23,7 +19,13 @@ class CodeFormat(StrEnum):
     """Assembly of x86-64 processors, of one work-item at a time."""
 
 
-_NUMBER = re.compile(r"sm_(\d+)")
+_FORMATS = {
+    CodeFormat.IR: ("spir64-unknown-unknown", "", "no processor"),
+    CodeFormat.PTX: ("nvptx64-nvidia-cuda", r"sm_\d{2,3}[af]?", "sm_90"),
+    CodeFormat.AMD: ("amdgcn-amd-amdhsa", r"gfx\d+[0-9a-f]*", "gfx90a"),
+    CodeFormat.X86: ("x86_64-unknown-linux-gnu", r"\w[\w.-]*", "skylake-avx512"),
+}
+"""Their triples, how names of their processors are written, and one of those."""
 
 
 def choose_processor(wanted: str, known: Iterable[str]) -> str:
@@ -31,18 +33,10 @@ def choose_processor(wanted: str, known: Iterable[str]) -> str:
     names = [*known]
     if wanted in names or not names:
         return wanted
-    numbers = sorted(int(match[1]) for name in names if (match := _NUMBER.fullmatch(name)))
+    numbers = sorted(int(name[3:]) for name in names if re.fullmatch(r"sm_\d+", name))
     limit = int(re.sub(r"\D", "", wanted))
     fitting = [number for number in numbers if number <= limit]
     return f"sm_{fitting[-1] if fitting else numbers[0]}"
-
-
-_TRIPLES = {
-    CodeFormat.IR: "spir64-unknown-unknown",
-    CodeFormat.PTX: "nvptx64-nvidia-cuda",
-    CodeFormat.AMD: "amdgcn-amd-amdhsa",
-    CodeFormat.X86: "x86_64-unknown-linux-gnu",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +49,8 @@ class Target:
     is_unoptimised: bool = False
 
     def __post_init__(self) -> None:
-        pattern, example = {
-            CodeFormat.IR: (re.compile(""), "no processor"),
-            CodeFormat.PTX: (_PTX, "sm_90"),
-            CodeFormat.AMD: (_AMD, "gfx90a"),
-            CodeFormat.X86: (_PROCESSOR, "skylake-avx512"),
-        }[self.format]
-        if not pattern.fullmatch(self.processor):
+        _, pattern, example = _FORMATS[self.format]
+        if not re.fullmatch(pattern, self.processor):
             msg = f"target {self.format}: {self.processor!r} is no processor; give {example}"
             raise InputError(msg)
 
@@ -84,7 +73,7 @@ class Target:
 
     @property
     def triple(self) -> str:
-        return _TRIPLES[self.format]
+        return _FORMATS[self.format][0]
 
     def __str__(self) -> str:
         return self.processor or ("ir" if self.as_written else "ir-O3")

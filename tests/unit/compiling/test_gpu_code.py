@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 from kernelcast.compiling import (
-    Access,
-    CodeFacts,
     Compiled,
     Target,
     assemble_ptx,
@@ -17,6 +15,7 @@ from kernelcast.compiling import (
     find_ptxas,
     read_facts,
 )
+from kernelcast.compiling.facts import Access, CodeFacts
 from kernelcast.compiling.targets import CodeFormat
 from kernelcast.records.device import TraitSource
 from kernelcast.records.errors import InputError, KernelNotFoundError
