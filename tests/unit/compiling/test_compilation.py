@@ -248,7 +248,7 @@ def test_what_was_compiled_needs_no_compiler(
     compiled = compile_kernel(KERNEL, (), target)
     find_compiler.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(compiler.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     monkeypatch.setattr(compilation, "find_libdevice", lambda: None)
     assert compile_kernel(KERNEL, (), target) == compiled
     with pytest.raises(MissingExtraError, match=r"pip install 'kernelcast\[compile\]'"):
