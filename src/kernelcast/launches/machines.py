@@ -256,16 +256,19 @@ def model_own_launch(
     if machine is None:
         return None
     # The models take longer to import than a file to read.
-    from kernelcast.launches.modelling.estimating import estimate_analytically
+    from kernelcast.launches.modelling.estimating import estimate_analytically, time_mwp_cwp
     from kernelcast.launches.modelling.launches import model_launch
 
     launch = model_launch(problem, ndrange, counters=counters, recorded=recorded)
     found = estimate_analytically(launch, machine)
+    notes, quantities = [*found.notes], {**found.quantities}
     if with_rivals:
-        from kernelcast.launches.modelling.mwp_cwp import add_mwp_cwp
-
-        found = add_mwp_cwp(found, launch, machine, counters)
-    if machine.id != stand_in:
-        return found
-    note = f"{device_id} was not calibrated: the shipped description of {machine.name} stands in"
-    return replace(found, notes=(*found.notes, note))
+        try:
+            quantities["mwp_cwp_s"] = time_mwp_cwp(launch, machine, counters)
+        except KernelcastError as error:
+            notes.append(f"no MWP-CWP estimate: {error}")
+    if machine.id == stand_in:
+        notes.append(
+            f"{device_id} was not calibrated: the shipped description of {machine.name} stands in"
+        )
+    return replace(found, notes=tuple(notes), quantities=quantities)

@@ -16,14 +16,11 @@ from kernelcast.launches.machines import (
     model_own_launch,
     write_machine,
 )
-from kernelcast.predictor.answering.launch_request import LaunchRequest
-from kernelcast.predictor.answering.policy import Policy
 from kernelcast.records.device import DeviceDescription, DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import KernelcastError, MachineFileError, UnknownMachineError
 from kernelcast.records.machine import CacheFacts, MachineDescription
 from kernelcast.reports.machine import compare_machines
 from support.builders import make_description
-from support.fake_executor import FakeExecutor
 from support.problems import buffer_of, read_example, write_problem
 
 MACHINE = MachineDescription(id="pocl-cpu-1234", name="Here", kind=DeviceKind.CPU)
@@ -172,8 +169,6 @@ def test_a_stand_in_answers_and_says_so() -> None:
     """Models a launch on a GPU that was not calibrated, with a note of whose numbers count."""
     problem = read_example("triad")
     gpu = make_gpu("nvidia-a100-sxm4-40gb-0a1b", "NVIDIA A100-SXM4-40GB", 108)
-    request = LaunchRequest(problem=problem, device=gpu, policy=Policy(), executor=FakeExecutor())
-    assert request.ask_model().stand_in == "a100"
     found = model_own_launch(problem, problem.ndrange, gpu.id, stand_in="a100")
     assert found is not None
     assert found.seconds > 0
