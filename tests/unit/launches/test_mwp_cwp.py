@@ -38,11 +38,11 @@ def test_streaming_takes_bytes_over_bandwidth(machine: MachineDescription) -> No
 def test_scattered_accesses_take_longer() -> None:
     """A row that is read by column has a transaction for each work-item."""
     source = (
-        "kernel void k(global float *a, global const float *b) {{ a[get_global_id(0)] = b[{}]; }}"
+        "kernel void k(global int *a, global int *b) {{ a[get_global_id(0)] = b[{}]; }}"
     )
     row, column = (
         time_mwp_cwp(model_launch(write_problem(
-            source.format(place), *[buffer_of("float32", 1 << 22)] * 2,
+            source.format(place), *[buffer_of("int32", 1 << 22)] * 2,
             items=(1 << 22,), local=(128,),
         )), V100)
         for place in ("get_global_id(0)", "get_global_id(0) % 2048 * 2048")
