@@ -37,9 +37,7 @@ def test_streaming_takes_bytes_over_bandwidth(machine: MachineDescription) -> No
 
 def test_scattered_accesses_take_longer() -> None:
     """A row that is read by column has a transaction for each work-item."""
-    source = (
-        "kernel void k(global int *a, global int *b) {{ a[get_global_id(0)] = b[{}]; }}"
-    )
+    source = "kernel void k(global int *a, global int *b) {{ a[get_global_id(0)] = b[{}]; }}"
     row, column = (
         time_mwp_cwp(model_launch(write_problem(
             source.format(place), *[buffer_of("int32", 1 << 22)] * 2,
