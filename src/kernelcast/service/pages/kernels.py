@@ -124,7 +124,7 @@ async def read_entries(
     found: list[tuple[datetime | None, str, Any, str]] = []
     if chosen.show in {"", "estimates"} and not chosen.doubted:
         answers = AnswerFilter(
-            kernels=(chosen.kernel, bare) if bare else (),
+            kernels=(chosen.kernel, bare) if chosen.kernel else (),
             devices=devices,
             global_sizes=(sizes,) if sizes else (),
             given_from=since,
@@ -138,7 +138,7 @@ async def read_entries(
         found += ((one.at, "answer", one, str(one.id)) for one in records)
     if chosen.show != "estimates":
         observations = Selection(
-            kernels=(bare,) if bare else (),
+            kernels=(bare,) if chosen.kernel else (),
             devices=devices,
             origins=(Origin(chosen.show),) if chosen.show else (),
             with_flags=frozenset({ObservationFlag.DOUBTED} if chosen.doubted else ()),
