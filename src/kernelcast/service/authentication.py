@@ -122,7 +122,6 @@ class Authenticator:
         return Caller(name=caller.name, scopes=caller.scopes - {Scope.RUN})
 
     async def _find(self, token_id: str) -> TokenRecord | None:
-        """Find a token in the file, in memory or in the database."""
         known = self._known  # not what `forget` puts in its place meanwhile
         record = self._of_file.get(token_id) or known.get(token_id)
         if record is None:

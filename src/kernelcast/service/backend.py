@@ -160,7 +160,6 @@ class DeviceDirectory:
         return found
 
     async def find(self) -> tuple[Sequence[DeviceDescription], str]:
-        """Describe all devices, or say why there is none."""
         try:
             return await self.list(), ""
         except DeviceError as error:
@@ -202,7 +201,6 @@ class ChangeWatcher:
         return self._models, self._counts.get(OBSERVATIONS_CHANGED, 0), self._counts.get(bucket, 0)
 
     async def run(self) -> None:
-        """Look once a second until cancelled."""
         while True:
             await self.look()
             self._metrics.watch_process()

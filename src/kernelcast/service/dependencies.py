@@ -139,7 +139,6 @@ class Form(dict[str, list[str]]):
     """Fields of a form that was sent, as they came; a name may stand for several."""
 
     def first(self, name: str, default: str = "") -> str:
-        """Give a field's text without blanks around it."""
         return self.list(name)[0] if name in self else default
 
     def list(self, name: str) -> list[str]:
@@ -167,9 +166,7 @@ Reader = Annotated[Call, needs(Scope.ESTIMATE)]
 Observer = Annotated[Call, needs(Scope.OBSERVE)]
 Admin = Annotated[Call, needs(Scope.ADMIN)]
 Name = Annotated[str, Query(max_length=300)]
-"""Of something that a page is to show, out of the address."""
 SentForm = Annotated[Form, Depends(read_form)]
-"""The form of a request."""
 
 
 def read_token(request: Request) -> str | None:

@@ -38,7 +38,6 @@ class FileLock:
         self._descriptor: int | None = None
 
     def try_acquire(self) -> bool:
-        """Take the lock if nobody has it; tell whether it was taken."""
         make_private_folder(self._path.parent)
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -76,7 +75,6 @@ class DeviceLock:
         self._device = FileLock(locks_folder() / f"{name}.lock")
 
     def acquire(self, timeout_s: float = math.inf) -> bool:
-        """Wait for the device; tell whether it was free in time."""
         ends_s = time.monotonic() + timeout_s
         if not self._door.acquire(ends_s):
             return False

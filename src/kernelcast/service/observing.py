@@ -120,7 +120,6 @@ class Answers:
             self._observed.append((launch.key, measured_s, datetime.now(UTC)))
 
     async def run(self) -> None:
-        """Store once a second until cancelled."""
         while True:
             await asyncio.sleep(PERIOD_S)
             await self.flush()
@@ -159,7 +158,6 @@ class Answers:
             self._metrics.answers_lost.inc()
 
     def _judge(self, one: Comparison) -> None:
-        """Count an observed answer, and see whether the launch takes another time for good."""
         answer = one.answer
         labels = (answer.device_id, answer.tier, str(one.is_inside).lower())
         self._metrics.predictions.labels(*labels).inc()
@@ -187,8 +185,6 @@ Named = tuple[ObservationIn, str, Problem, DeviceDescription | DeviceIdentity]
 
 @dataclass(eq=False)
 class Observing:
-    """Takes observations, lists, removes and corrects them."""
-
     store: Store
     _backend: Backend
     _state: ServiceState

@@ -62,7 +62,6 @@ _MOST_BARS: Final = 40
 async def show_accuracy(
     page: Reader, device: Name = "", weeks: int = _USUAL_WEEKS, job: Name = ""
 ) -> Response:
-    """Show how far answers to a device, or all, were off, and what a validation found."""
     service, weeks = page.service, weeks if weeks in REACHES else _USUAL_WEEKS
     await service.answers.flush()
     every = AnswerFilter(given_from=datetime.now(UTC) - timedelta(weeks=weeks))
@@ -194,7 +193,6 @@ def _take_out(parts: Iterable[Part], pictures: dict[str, Figure]) -> list[Part]:
 
 @router.get("/accuracy/models")
 async def show_models(page: Reader) -> Response:
-    """Show the models in use with the devices that each serves, and the versions trained here."""
     used, known, failure = await run_in_thread(read_models, page.service.settings.registry)
     found, missing = await page.service.devices.find()
     devices = sorted(one.id for one in found)
@@ -355,7 +353,6 @@ def _picture_differences(
 
 
 def _picture_groups(explained: "Sequence[ExplainedError]") -> Figure:
-    """Picture what feature groups add to the correction of kernels, and what was needed."""
     names = sorted({share.group for one in explained for share in one.attribution.groups})
     series = [
         make_series(
@@ -395,7 +392,6 @@ def _picture_groups(explained: "Sequence[ExplainedError]") -> Figure:
 async def show_comparison(
     page: Reader, of: Name = "", first: Name = "", second: Name = "", device: Name = ""
 ) -> Response:
-    """Show two models side by side, and the form that starts a comparison."""
     from kernelcast.reports.accuracy import ABLATION, list_models
 
     jobs = await asyncio.to_thread(

@@ -52,7 +52,6 @@ async def show_devices(page: Reader) -> Response:
 
 @with_pictures(router, "/devices/compared")
 async def compare_machines(page: Reader, machine: Machines = None) -> Response:
-    """Show machines side by side: their numbers as tiles of a table, their roofs in one chart."""
     machines = [await run_in_thread(read_named, one) for one in dict.fromkeys(machine or ())]
     values = {
         "known": await run_in_thread(list_machines),
@@ -67,7 +66,6 @@ async def compare_machines(page: Reader, machine: Machines = None) -> Response:
 
 @with_pictures(router, "/devices/machines/{name}")
 async def show_machine(name: str, page: Reader) -> Response:
-    """Show a machine description: one of a calibration here, or one that came with kernelcast."""
     machine = await run_in_thread(read_named, name)
     values = {"machine": machine, "machine_name": name, "numbers": _write_numbers(machine)}
     return await show(page, "devices/machine.html", values, _picture_machine(machine))

@@ -36,7 +36,6 @@ _MOVED: Final = {
 
 @router.get("/")
 async def show_home(page: Reader) -> Response:
-    """Show how the service is, what it did last, and what to do next."""
     service, app = page.service, page.request.app
     await service.answers.flush()
     devices, failure = await service.devices.find()
@@ -90,7 +89,6 @@ for _path in _MOVED:
 
 @router.get(SIGN_IN_PATH)
 async def show_sign_in(request: Request, service: OurService) -> Response:
-    """Ask for a token, where one is needed."""
     wanted = _choose_next(request.query_params.get("next", ""))
     if not service.settings.needs_tokens:
         return RedirectResponse(wanted, HTTPStatus.SEE_OTHER)

@@ -72,7 +72,6 @@ async def show_job(job_id: str, page: Reader) -> Response:
 
 @router.post("/jobs/{job_id}/cancel")
 async def cancel_job(job_id: str, page: Admin) -> Response:
-    """Have a job end; what it has measured stays."""
     await cancel(job_id, page)
     return RedirectResponse(f"/jobs/{job_id}", HTTPStatus.SEE_OTHER)
 

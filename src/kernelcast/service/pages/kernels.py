@@ -207,7 +207,6 @@ async def show_placements(page: Reader, device: Name = "") -> Response:
 
 @router.get("/kernels/observation")
 async def show_observation(page: Reader, key: Name) -> Response:
-    """Show an observation, with the forms that correct and remove it."""
     return _render_observation(page, await find_observation(key, page.service))
 
 
@@ -243,7 +242,6 @@ def _render_observation(page: Call, one: Mapping[str, object], error: str = "") 
 
 @with_pictures(router, "/kernels/of")
 async def show_kernel(page: Reader, name: Name) -> Response:
-    """Show everything about a kernel: sizes, devices, predictions, history, the last answer."""
     service = page.service
     entries, more = await read_entries(service, Filters(kernel=name), "", most=20)
     launches, pictures = await run_in_thread(_look, service, name)

@@ -276,7 +276,6 @@ async def show_page(
     problem: Name = "",
     device: Annotated[list[str] | None, Query(max_length=50)] = None,
 ) -> Response:
-    """Show the Lab with an example, or a problem that was sent before, in its fields."""
     if problem:
         fields = fields_of_content(await page.service.problems.read(problem), device or ())
     else:
