@@ -44,13 +44,7 @@ from kernelcast.service_state import AnswerFilter, AnswerRecord
 from kernelcast.training.registry import ModelVersions, open_registry
 
 if TYPE_CHECKING:  # what reads models takes long to import
-    from kernelcast.reports.accuracy import (
-        Comparison,
-        DeviceComparison,
-        ExplainedError,
-        UsedModel,
-        ValidationReport,
-    )
+    from kernelcast.reports import accuracy as results
 
 router = APIRouter(route_class=Route)
 REACHES: Final = {4: "four weeks", 13: "three months", 52: "a year"}
@@ -212,7 +206,7 @@ async def show_models(page: Reader) -> Response:
 
 def read_models(
     registry: str | None,
-) -> "tuple[Sequence[UsedModel], Sequence[ModelVersions], str]":
+) -> "tuple[Sequence[results.UsedModel], Sequence[ModelVersions], str]":
     """Read the models in use and those of the registry, or say why they cannot be read."""
     from kernelcast.reports.accuracy import list_used_models
 
@@ -234,19 +228,14 @@ def make_view(
     Models and device are chosen where they are empty. The result never changes; pictures ask again,
     and resampling is long.
     """
-    from kernelcast.reports.accuracy import (
-        compare_validated,
-        find_ablation,
-        read_comparison,
-        read_report,
-    )
+    from kernelcast.reports import accuracy as results
 
     models: tuple[str, ...] = ()
-    report: ValidationReport | None = None
+    report: results.ValidationReport | None = None
     if job.kind is JobKind.COMPARE:
-        comparison = read_comparison(job.result)
+        comparison = results.read_comparison(job.result)
     else:
-        report = read_report(job.result)
+        report = results.read_report(job.result)
         models = tuple(one.model for one in report.rows.models)
         if len(models) < 2:
             raise InputError(
@@ -261,7 +250,7 @@ def make_view(
 
         second = second or choose(("hybrid", "hybrid_pooled"), first)
         first = first or choose(("analytic", "linear"), second)
-        comparison = compare_validated(report, first, second)
+        comparison = results.compare_validated(report, first, second)
     values: dict[str, Any] = {
         "job": job.id, "models": models, "comparison": comparison, "device": None,
     }  # fmt: skip
@@ -269,7 +258,7 @@ def make_view(
     if comparison.devices:
         # The chosen device, else that with the most launches.
         device = min(comparison.devices, key=lambda one: (one.device != device_id, -one.rows))
-        ablation = [] if report is None else find_ablation(report, device.device)
+        ablation = [] if report is None else results.find_ablation(report, device.device)
         explained = [one for one in comparison.explained if one.device == device.device]
         pictures = _picture_comparison(comparison, device, ablation, explained)
         values |= {
@@ -281,10 +270,10 @@ def make_view(
 
 
 def _picture_comparison(
-    comparison: "Comparison",
-    device: "DeviceComparison",
-    ablation: "Sequence[tuple[str, DeviceComparison]]",
-    explained: "Sequence[ExplainedError]",
+    comparison: "results.Comparison",
+    device: "results.DeviceComparison",
+    ablation: "Sequence[tuple[str, results.DeviceComparison]]",
+    explained: "Sequence[results.ExplainedError]",
 ) -> dict[str, Figure]:
     found: dict[str, Figure] = {}
     first, second = comparison.first, comparison.second
@@ -329,7 +318,7 @@ def _picture_comparison(
 
 
 def _picture_differences(
-    name: str, title: str, caption: str, rows: "Sequence[tuple[str, DeviceComparison]]"
+    name: str, title: str, caption: str, rows: "Sequence[tuple[str, results.DeviceComparison]]"
 ) -> Figure:
     points = [
         Point(
@@ -352,7 +341,7 @@ def _picture_differences(
     )  # fmt: skip
 
 
-def _picture_groups(explained: "Sequence[ExplainedError]") -> Figure:
+def _picture_groups(explained: "Sequence[results.ExplainedError]") -> Figure:
     names = sorted({share.group for one in explained for share in one.attribution.groups})
     series = [
         make_series(
