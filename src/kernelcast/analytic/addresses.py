@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +58,6 @@ class GroupAddresses:
     repeats: float = 1.0
     """Executions that each one stands for."""
     lines: dict[tuple[int, int], IntArray] = field(default_factory=dict)
-    """What `list_lines` found before."""
 
     @property
     def executions(self) -> float:
@@ -106,15 +105,6 @@ def drop_repeated(values: IntArray) -> IntArray:
     return values[is_new]
 
 
-class _Runs(NamedTuple):
-    """Values of symbols, where something is executed, and how often, by work-group."""
-
-    bound: dict[Symbol, Value]
-    met: BoolArray
-    repeats: npt.NDArray[np.float64]
-    """For how many each iteration stands that is listed."""
-
-
 class GroupEvaluator:
     """Evaluates accesses with a formula for all work-groups at once, what they share once."""
 
@@ -124,58 +114,64 @@ class GroupEvaluator:
         """Look at work-groups, of longer loops at no more iterations of a work-item."""
         self._launch = launch
         self._places = places
-        self.bound, self._sizes = _bind(launch, places)
+        # Bind all symbols but loops for the work-items of work-groups, and count those of each.
+        counts = [axis.groups for axis in list_axes(launch.ndrange)]
+        numbers = np.ravel_multi_index([*zip(*places, strict=True)], counts, order="F")
+        ids, is_present = bind_ids(launch.ndrange, numbers.tolist())
+        self._sizes: list[int] = is_present.sum(axis=1).tolist()
+        # Of shape (work-items of all, 1), or a number where it is the same for all.
+        self.bound: dict[Symbol, Value] = {**bind_names(launch.scalars)}
+        for symbol, value in ids.items():
+            if isinstance(value, np.ndarray):
+                value = value[is_present][:, None]
+            self.bound[symbol] = value
         self._most = iterations or (1 << 14) // max(self._sizes)
         self._starts = np.cumsum((0, *self._sizes[:-1]))
-        self._runs: dict[object, _Runs] = {}
+        self._loops: dict[object, _Runs] = {}
+        self._met: dict[object, BoolArray] = {}
         self._offsets: dict[object, Value] = {}
         self._tables: dict[object, dict[Place, GroupAddresses]] = {}
 
     def evaluate(self, access: MemoryAccess, offset: Expr) -> dict[Place, GroupAddresses]:
         """Find what an access touches at an offset in bytes, by work-group."""
         shift = offset.constant_term + self._launch.alignments.get(access.buffer or "", 0)
-        place = access.loops, access.guard, offset - offset.constant_term
+        run = access.loops, access.guard
+        place = *run, offset - offset.constant_term
+        if (place, shift) in self._tables:
+            return self._tables[place, shift]
         try:
-            if (place, shift) not in self._tables:
-                runs = self._run(access)
-                if place not in self._offsets:
-                    value = place[-1].evaluate_where(runs.met, runs.bound)
-                    self._offsets[place] = cast("Value", value)
-                offsets = self._offsets[place] + shift
-                addresses: IntArray
-                if runs.met.all():
-                    counts = [size * runs.met.shape[1] for size in self._sizes]
-                    addresses = np.broadcast_to(offsets, runs.met.shape)
-                else:
-                    executed = np.count_nonzero(runs.met, axis=1)
-                    counts = np.add.reduceat(executed, self._starts).tolist()
-                    addresses = np.where(runs.met, offsets, ABSENT)
-                ends = accumulate(self._sizes)
-                self._tables[place, shift] = {
-                    group: GroupAddresses(addresses[end - size : end], count, times)
-                    for group, size, end, count, times in zip(
-                        self._places, self._sizes, ends, counts, runs.repeats.tolist(), strict=True
-                    )
-                }
+            if access.loops not in self._loops:
+                self._loops[access.loops] = self._run_loops(access.loops)
+            bound, active, repeats = self._loops[access.loops]
+            if run not in self._met:
+                # An address need not have a value where the access is not executed.
+                holds = access.guard.evaluate_where(active, bound)
+                self._met[run] = np.logical_and(active, holds)
+            met = self._met[run]
+            if place not in self._offsets:
+                self._offsets[place] = cast("Value", place[-1].evaluate_where(met, bound))
         except EvaluationError as error:
             name = access.text or access.buffer or "an access"
             msg = f"{self._launch.kernel}, line {access.line}: address of {name}: {error}"
             raise InputError(msg) from error
+        offsets = self._offsets[place] + shift
+        addresses: IntArray
+        if met.all():
+            counts = [size * met.shape[1] for size in self._sizes]
+            addresses = np.broadcast_to(offsets, met.shape)
+        else:
+            counts = np.add.reduceat(np.count_nonzero(met, axis=1), self._starts).tolist()
+            addresses = np.where(met, offsets, ABSENT)
+        ends = accumulate(self._sizes)
+        self._tables[place, shift] = {
+            group: GroupAddresses(addresses[end - size : end], count, times)
+            for group, size, end, count, times in zip(
+                self._places, self._sizes, ends, counts, repeats.tolist(), strict=True
+            )
+        }
         return self._tables[place, shift]
 
-    def _run(self, access: MemoryAccess) -> _Runs:
-        """Find values, where the access is executed, and what each stands for."""
-        key = access.loops, access.guard
-        if key not in self._runs:
-            if access.loops not in self._runs:
-                self._runs[access.loops] = self._run_loops(access.loops)
-            bound, active, repeats = self._runs[access.loops]
-            # An address need not have a value where the access is not executed.
-            met = np.logical_and(active, access.guard.evaluate_where(active, bound))
-            self._runs[key] = _Runs(bound, met, repeats)
-        return self._runs[key]
-
-    def _run_loops(self, loops: Sequence[LoopFacts]) -> _Runs:
+    def _run_loops(self, loops: Sequence[LoopFacts]) -> "_Runs":
         """Add the iterations of each loop as columns."""
         bound = dict(self.bound)
         active: BoolArray = np.ones((sum(self._sizes), 1), dtype=np.bool_)
@@ -200,28 +196,18 @@ class GroupEvaluator:
                 for counted in (np.minimum(trips, listed), trips)
             )
             repeats = repeats * np.where(shown, every / np.where(shown, shown, 1.0), 1.0)
-        return _Runs(bound, active, repeats)
+        return bound, active, repeats
 
 
-def _bind(launch: ModelledLaunch, places: Sequence[Place]) -> tuple[dict[Symbol, Value], list[int]]:
-    """Bind all symbols but loops for the work-items of work-groups, and count those of each."""
-    counts = [axis.groups for axis in list_axes(launch.ndrange)]
-    numbers = np.ravel_multi_index([*zip(*places, strict=True)], counts, order="F")
-    ids, is_present = bind_ids(launch.ndrange, numbers.tolist())
-    # Of shape (work-items of all, 1), or a number where it is the same for all.
-    bound: dict[Symbol, Value] = {**bind_names(launch.scalars)}
-    for symbol, value in ids.items():
-        bound[symbol] = value[is_present][:, None] if isinstance(value, np.ndarray) else value
-    return bound, is_present.sum(axis=1).tolist()
+_Runs = tuple[dict[Symbol, Value], BoolArray, npt.NDArray[np.float64]]
+"""Values of symbols, where something is executed, and for how many each listed iteration stands by
+work-group."""
 
 
 def read_recorded(access: MemoryAccess, launch: ModelledLaunch) -> list[GroupAddresses]:
     """Sort what was recorded of an access by work-group, work-item and iteration."""
     recorded = launch.recorded
-    if recorded is None:
-        return []
-    own = recorded.sites == access.site
-    if not own.any():
+    if recorded is None or not (own := recorded.sites == access.site).any():
         return []
     groups, items = recorded.groups[own], recorded.local_ids[own]
     shift = launch.alignments.get(access.buffer or "", 0)

@@ -37,8 +37,6 @@ State = dict[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """An instruction."""
-
     text: str
     name: str
     operands: tuple[str, ...]
@@ -50,8 +48,6 @@ class _Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssemblyLoop:
-    """An innermost loop."""
-
     body: str
     """Its lines, labels included, as they follow one another in the function."""
     advances: frozenset[int]
@@ -65,7 +61,7 @@ class AssemblyLoop:
     """Floating-point operations of a pass, of all its sides; a fused multiply-add is two."""
 
     def count_iterations(self, strides: Collection[int]) -> int | None:
-        """Give the iterations of the source's loop that one pass executes; None: it is another."""
+        """Count the iterations of the source's loop in one pass; None if it is another loop."""
         wanted = {one for one in strides if one}
         for advance in sorted(self.advances, key=abs):
             for stride in wanted:
@@ -96,7 +92,12 @@ def list_inner_loops(assembly: str, function: str) -> list[AssemblyLoop]:
         if is_inside and found and not found[1].startswith("."):
             lines.append(_Line(text.strip(), found[1], tuple(_split(found[2]))))
     places = {name: place for place, names in labels.items() for name in names}
-    after = [_follow(line, place, places, len(lines)) for place, line in enumerate(lines)]
+    after: list[list[int]] = []
+    for place, line in enumerate(lines, 1):
+        goes_on = place < len(lines) and not line.name.startswith("ret")
+        nexts = [place] if goes_on and line.name not in ("jmp", "jmpq") else []
+        target = places.get(line.target or "", len(lines))
+        after.append([*nexts, target] if target < len(lines) else nexts)
     loops = _find_loops(after, set(labels))
     return [
         _describe(lines, labels, after, header, body)
@@ -129,14 +130,6 @@ def _find_loops(after: Sequence[Sequence[int]], headers: set[int]) -> dict[int, 
     return loops
 
 
-def _follow(line: _Line, place: int, places: Mapping[str, int], count: int) -> list[int]:
-    if line.name.startswith("ret"):
-        return []
-    nexts = [] if line.name in ("jmp", "jmpq") or place + 1 == count else [place + 1]
-    target = places.get(line.target or "")
-    return nexts if target is None or target >= count else [*nexts, target]
-
-
 def _split(operands: str) -> Iterable[str]:
     """Split at commas outside brackets."""
     depth, start = 0, 0
@@ -163,7 +156,11 @@ def _describe(
     while open_:
         place = min(open_)
         open_.remove(place)
-        state = _execute(lines[place], arriving[place])
+        line, state = lines[place], arriving[place]
+        target = line.operands[-1] if line.operands else ""
+        if target.startswith("%") and not line.name.startswith(_READ_ONLY):
+            register = _whole(target)
+            state = {**state, register: _compute(line, state, _read(state, register))}
         for one in after[place]:
             if one == header:
                 ends.append(state)
@@ -209,7 +206,7 @@ def _count_flops(line: _Line) -> int:
 
 
 def _find_advance(operand: str, state: State, end: State) -> int | None:
-    """Give by how much an operand's address moves in a pass; None if it is none, or not known."""
+    """Find by how much an operand's address moves in a pass; None if it is none, or not known."""
     found = _MEMORY.search(operand)
     if found is None:
         return None
@@ -237,17 +234,6 @@ def _read(state: State, register: str) -> Value:
     return state.get(register, (register, 0))
 
 
-def _execute(line: _Line, state: State) -> State:
-    """Give what registers hold behind an instruction."""
-    if not line.operands or line.name.startswith(_READ_ONLY):
-        return state
-    target = line.operands[-1]
-    if not target.startswith("%"):
-        return state
-    register = _whole(target)
-    return {**state, register: _compute(line, state, _read(state, register))}
-
-
 def _compute(line: _Line, state: State, before: Value) -> Value:
     name = re.sub("^(add|sub|inc|dec|mov|lea)[lqwb]$", r"\1", line.name)
     first = line.operands[0]
@@ -266,6 +252,6 @@ def _compute(line: _Line, state: State, before: Value) -> Value:
 
 
 def _whole(register: str) -> str:
-    """Give the 64-bit register that a name is a part of."""
+    """Name the 64-bit register that a register is a part of."""
     name = register.lstrip("%").split("{")[0]
     return _PARTS.get(name) or re.sub(r"^(r\d+)[dwb]$", r"\1", name)

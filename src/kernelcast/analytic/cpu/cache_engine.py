@@ -205,7 +205,14 @@ def _request(  # noqa: C901 - compiled functions may call themselves, but not ea
         else:
             _request(table, lines, table[level, LOAD_FROM], LOAD, line, CLEAN)
     if then != KEEP:
-        way = _choose_way(table, lines, level, line)
+        # To an empty way, else to the least recently used.
+        first = way = _find_set(table, level, line)
+        for place in range(first, first + table[level, WAYS]):
+            if lines[TAG, place] < 0:
+                way = place
+                break
+            if lines[STAMP, place] < lines[STAMP, way]:
+                way = place
         old, old_dirty = lines[TAG, way], lines[DIRTY, way]
         lines[TAG, way], lines[DIRTY, way] = line, new_dirty
         _touch(table, lines, way)
@@ -247,16 +254,3 @@ def _touch(table: IntArray, lines: IntArray, way: int) -> None:
     """Note that a line was used."""
     table[0, CLOCK] += 1
     lines[STAMP, way] = table[0, CLOCK]
-
-
-@compiled
-def _choose_way(table: IntArray, lines: IntArray, level: int, line: int) -> int:
-    """Choose the way that a new line goes to: an empty one, else the least recently used."""
-    first = _find_set(table, level, line)
-    best = first
-    for way in range(first, first + table[level, WAYS]):
-        if lines[TAG, way] < 0:
-            return way
-        if lines[STAMP, way] < lines[STAMP, best]:
-            best = way
-    return best

@@ -12,7 +12,7 @@ from itertools import accumulate, count, islice
 
 from kernelcast.analytic.cpu.in_core import InCoreTerms
 from kernelcast.analytic.cpu.machine import CpuMachine
-from kernelcast.records.cache_volumes import MEMORY, CacheVolumes
+from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import refuse_missing
 
@@ -173,36 +173,30 @@ def predict_ecm(
     else:
         notes.extend(in_core.notes)
     *inner, last = volumes.transfers()
-    transfers = []
+    cycles = []
     for one in inner:
         cache = next(each for each in machine.caches if each.name == one.farther)
         lines = max(one.loaded, one.stored) if cache.is_full_duplex else one.lines
         if cache.cycles_per_line is None and lines:
             refuse_missing(machine.name, f"caches.{cache.name}.load_bytes_per_s", "caches")
-        transfers.append(
-            TransferTime(
-                nearer=one.nearer, farther=one.farther,
-                cycles=lines * (cache.cycles_per_line or 0.0),
-                overlaps=cache.name in machine.overlapping,
-            )
-        )  # fmt: skip
+        cycles.append(lines * (cache.cycles_per_line or 0.0))
     rate = machine.streams.saturated(last.loaded, last.stored)
     if rate is None and last.lines:
         refuse_missing(machine.name, "its memory bandwidth", "bandwidth")
     bytes_per_cycle = rate.bytes_per_s / machine.clock_hz if rate else math.inf
-    transfers.append(
-        TransferTime(
-            nearer=last.nearer, farther=last.farther,
-            cycles=last.lines * volumes.line_bytes / bytes_per_cycle,
-            overlaps=MEMORY in machine.overlapping,
-        )
-    )  # fmt: skip
+    cycles.append(last.lines * volumes.line_bytes / bytes_per_cycle)
     return EcmPrediction(
         in_core=in_core,
-        transfers=tuple(transfers),
+        transfers=tuple(
+            TransferTime(
+                nearer=one.nearer, farther=one.farther, cycles=own,
+                overlaps=one.farther in machine.overlapping,
+            )
+            for one, own in zip((*inner, last), cycles, strict=True)
+        ),
         memory_kernel=rate.kernel if rate and last.lines else "",
         notes=tuple(dict.fromkeys(notes)),
-    )
+    )  # fmt: skip
 
 
 def scale_cores(
@@ -254,21 +248,14 @@ class RooflinePrediction:
 
 
 def predict_roofline(
-    volumes: CacheVolumes,
-    machine: CpuMachine,
-    in_core: InCoreTerms,
-    *,
-    cores: int = 1,
+    volumes: CacheVolumes, machine: CpuMachine, in_core: InCoreTerms, *, cores: int = 1
 ) -> RooflinePrediction:
     """Compare the core with all levels of the hierarchy; volumes are of one of the busy cores."""
     notes = [*machine.notes, *volumes.notes, *in_core.notes]
-    levels = [
-        (one.farther, one.lines * volumes.line_bytes, one.loaded, one.stored)
-        for one in volumes.transfers()
-    ]
     ceilings = [Ceiling(level=CORE, cycles=in_core.cycles / cores)]
-    for level, volume, loaded, stored in levels:
-        rate = machine.streams.reached(level, loaded, stored, cores)
+    for one in volumes.transfers():
+        level, volume = one.farther, one.lines * volumes.line_bytes
+        rate = machine.streams.reached(level, one.loaded, one.stored, cores)
         if rate is None:
             notes.append(f"{level}: its bandwidth is not known; it is left out")
             continue

@@ -13,11 +13,7 @@ from itertools import pairwise
 from math import ceil, gcd, inf, lcm
 
 from kernelcast.analytic.cpu.machine import CpuMachine
-from kernelcast.analytic.cpu.streams import (
-    BoundNest,
-    bind,
-    profile_nest,
-)
+from kernelcast.analytic.cpu.streams import BoundNest, bind, profile_nest
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.loop_nest import LoopNest, NestAccess
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
@@ -145,7 +141,15 @@ def advise_blocking(
 ) -> tuple[BlockingAdvice, ...]:
     """Find blocks that fit: for each cache, the loops that help, nearest cache first."""
     conditions = LayerConditions(nest, machine)
-    rows = _widen(conditions.bind(constants))
+    # Let each loop run over whole rows, edges that a stencil leaves out included.
+    bound = conditions.bind(constants)
+    wide = list(bound.trips)
+    for one in bound.accesses:
+        moving = [place for place, stride in enumerate(one.strides) if stride]
+        for outer, inner in pairwise(moving):
+            if inner == outer + 1 and one.strides[outer] % one.strides[inner] == 0:
+                wide[inner] = max(wide[inner], one.strides[outer] // one.strides[inner])
+    rows = replace(bound, trips=tuple(wide), is_blocked=True)
     # A block of less than a line of work costs more at its edges than it saves.
     smallest = ceil(profile_nest(rows, machine.line_bytes).iterations)
     found: list[BlockingAdvice] = []
@@ -172,17 +176,6 @@ def advise_blocking(
                     )
                 )  # fmt: skip
     return tuple(found)
-
-
-def _widen(nest: BoundNest) -> BoundNest:
-    """Let each loop run over whole rows, edges that a stencil leaves out included."""
-    trips = list(nest.trips)
-    for one in nest.accesses:
-        moving = [place for place, stride in enumerate(one.strides) if stride]
-        for outer, inner in pairwise(moving):
-            if inner == outer + 1 and one.strides[outer] % one.strides[inner] == 0:
-                trips[inner] = max(trips[inner], one.strides[outer] // one.strides[inner])
-    return replace(nest, trips=tuple(trips), is_blocked=True)
 
 
 ALL_ARRAYS = "oo"
@@ -307,12 +300,25 @@ class _Solver:
         symbols = sorted(left.symbols(), key=str)
         if symbols:
             misses = self._profile.missed_lines(horizon)
-            most = right - (relation == "<")
+            largest = None
+            if len(symbols) == 1:
+                # The largest number from 1 on that meets it; 0 if there is none. Beyond Cauchy's
+                # bound nothing changes its sign any more.
+                most = right - (relation == "<")
+
+                def is_missed(number: int) -> bool:
+                    return int(left.evaluate({symbols[0]: number})) > most
+
+                high = 2 + abs(most) + max(abs(coefficient) for _, coefficient in left.products)
+                low = high
+                while low and is_missed(low):
+                    high, low = low, low // 2
+                largest = low and bisect_left(range(high), True, lo=low + 1, key=is_missed) - 1
             yield Transition(
                 level=level,
                 condition=f"{_write(left)} {relation} {right}",
                 variables=tuple(str(one) for one in symbols),
-                largest=_solve_largest(left, most, symbols[0]) if len(symbols) == 1 else None,
+                largest=largest,
                 tail_bytes=tail,
                 hits=self._profile.accessed_lines() - misses,
                 misses=misses,
@@ -385,17 +391,3 @@ def _write(expression: Expr) -> str:
         product = "*".join(parts)
         text += f" {sign} {product}" if text else product if sign == "+" else f"-{product}"
     return text or "0"
-
-
-def _solve_largest(left: Expr, right: int, symbol: Symbol) -> int:
-    """Find the largest number from 1 on for which ``left <= right``; 0 if there is none."""
-
-    def is_met(number: int) -> bool:
-        return int(left.evaluate({symbol: number})) <= right
-
-    # Beyond Cauchy's bound nothing changes its sign any more.
-    high = 2 + abs(right) + max(abs(coefficient) for _, coefficient in left.products)
-    low = high
-    while low and not is_met(low):
-        high, low = low, low // 2
-    return low and bisect_left(range(high), True, lo=low + 1, key=lambda one: not is_met(one)) - 1

@@ -8,12 +8,7 @@ from math import inf
 from kernelcast.records.cache_volumes import MEMORY
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import InputError
-from kernelcast.records.machine import (
-    CacheFacts,
-    InstructionFacts,
-    MachineDescription,
-    refuse_missing,
-)
+from kernelcast.records.machine import InstructionFacts, MachineDescription, refuse_missing
 
 LOADS_PER_STORE: Mapping[str, float] = {
     "copy": 2.0, "daxpy": 2.0, "load": inf, "triad": 4.0, "update": 1.0,
@@ -192,16 +187,44 @@ def read_machine(
     caches: list[CpuCache] = []
     before: Trait[float] | None = None
     for cache in description.caches:
-        found = _read_cache(description, cache, notes)
+        # A fit finds the size of a cache within some ten per cent. A core has all of its own
+        # caches, but a virtual machine's part of a shared one is not what the system reports.
+        extent = cache.size_bytes
+        is_own = cache.shared_by is not None and cache.shared_by.value == 1
+        if is_own and cache.reported_size_bytes is not None and _is_measured(extent):
+            extent = cache.reported_size_bytes
+        key = f"caches.{cache.name}"
+        size = int(_need(description, extent, f"{key}.size_bytes", "caches"))
+        line = int(_need(description, cache.line_bytes, f"{key}.line_bytes", "caches"))
+        ways = cache.ways.value if cache.ways else max(1, size // line)
+        if cache.ways is None:
+            notes.append(f"{cache.name}: associativity not known, taken as full")
+        if cache.ways is None or _is_measured(extent):
+            size = max(1, round(size / (ways * line))) * ways * line  # measured: not exact
+        line_hz = line * cores * clock_hz
         rate = cache.load_bytes_per_s or cache.copy_bytes_per_s
-        cycles = None if rate is None else found.line_bytes * cores * clock_hz / rate.value
+        cycles = None if rate is None else line_hz / rate.value
         if rate is None and caches:
             notes.append(f"{cache.name}: no bandwidth known; only its traffic is")
         # What is documented is the throughput of the boundary. What is measured is a loop that
         # loads from the level, and holds the way through nearer caches as well.
         if cycles and _is_measured(rate) and before and cache.name not in overlapping:
-            cycles = max(0.0, cycles - found.line_bytes * cores * clock_hz / before.value)
-        caches.append(replace(found, cycles_per_line=cycles if caches else None))
+            cycles = max(0.0, cycles - line_hz / before.value)
+        caches.append(
+            CpuCache(
+                name=cache.name,
+                size_bytes=size,
+                line_bytes=line,
+                ways=ways,
+                shared_by=cache.shared_by.value if cache.shared_by else 1,
+                cycles_per_line=cycles if caches else None,
+                is_full_duplex=bool(cache.is_full_duplex),
+                is_victim=bool(cache.is_victim),
+                is_inclusive=bool(cache.is_inclusive),
+                writes_allocate=not cache.is_victim and cache.write_policy != "write-through",
+                writes_back=cache.write_policy != "write-through",
+            )
+        )
         before = rate if _is_measured(rate) else None
     streams = read_stream_rates(description)
     return CpuMachine(
@@ -214,35 +237,6 @@ def read_machine(
         instructions={one.name: one for one in description.instructions},
         overlapping=frozenset(overlapping),
         notes=(*notes, *streams.notes),
-    )
-
-
-def _read_cache(description: MachineDescription, cache: CacheFacts, notes: list[str]) -> CpuCache:
-    # A fit finds the size of a cache within some ten per cent. A core has all of its own caches,
-    # but a virtual machine's part of a shared one is not what the system reports.
-    known = cache.size_bytes
-    is_own = cache.shared_by is not None and cache.shared_by.value == 1
-    if is_own and cache.reported_size_bytes is not None and _is_measured(known):
-        known = cache.reported_size_bytes
-    key = f"caches.{cache.name}"
-    size = int(_need(description, known, f"{key}.size_bytes", "caches"))
-    line = int(_need(description, cache.line_bytes, f"{key}.line_bytes", "caches"))
-    ways = cache.ways.value if cache.ways else max(1, size // line)
-    if cache.ways is None:
-        notes.append(f"{cache.name}: associativity not known, taken as full")
-    if cache.ways is None or _is_measured(known):
-        size = max(1, round(size / (ways * line))) * ways * line  # measured: not exact
-    return CpuCache(
-        name=cache.name,
-        size_bytes=size,
-        line_bytes=line,
-        ways=ways,
-        shared_by=cache.shared_by.value if cache.shared_by else 1,
-        is_full_duplex=bool(cache.is_full_duplex),
-        is_victim=bool(cache.is_victim),
-        is_inclusive=bool(cache.is_inclusive),
-        writes_allocate=not cache.is_victim and cache.write_policy != "write-through",
-        writes_back=cache.write_policy != "write-through",
     )
 
 

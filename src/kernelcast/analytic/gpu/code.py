@@ -2,11 +2,12 @@
 
 import itertools
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kernelcast.compiling import Compiled
-from kernelcast.compiling.execution import Executed, Instruction, count_executed, find_ptx_body
+from kernelcast.compiling.execution import Instruction, count_executed, find_ptx_body
 from kernelcast.expressions.modelled_launch import WarpWork
 from kernelcast.records.ndrange import NDRange
 
@@ -44,12 +45,8 @@ def read_work(
     executed = count_executed(compiled, kernel, ndrange, arguments, _WARP_WIDTH)
     if executed is None:
         return None
-    depot = sum(map(int, _DEPOT.findall(find_ptx_body(compiled.text, kernel))))
-    return weigh(executed, depot)
-
-
-def weigh(executed: Executed, private_bytes: int) -> WarpWork:
-    total: dict[str, float] = {}
+    private_bytes = sum(map(int, _DEPOT.findall(find_ptx_body(compiled.text, kernel))))
+    total: dict[str, float] = defaultdict(float)
     # Registers that hold addresses in private memory that do not vary.
     fixed = {"%SP", "%SPL"}
     for one in itertools.chain.from_iterable(block for _, block in executed):
@@ -62,21 +59,21 @@ def weigh(executed: Executed, private_bytes: int) -> WarpWork:
         for place, one in enumerate(block):
             slots = {} if place in folded else _count(one, private_bytes, fixed)
             for name, amount in slots.items():
-                total[name] = total.get(name, 0.0) + visits * amount
+                total[name] += visits * amount
         if any(_is_indexed(one, fixed) for one in block):
-            total["other"] = total.get("other", 0.0) + visits * _INDEX
+            total["other"] += visits * _INDEX
         cycles, rounds = _measure_chain(block)
-        for name, amount in (("latency", cycles), ("rounds", rounds)):
-            total[name] = total.get(name, 0.0) + visits * amount
+        total["latency"] += visits * cycles
+        total["rounds"] += visits * rounds
     return WarpWork(
-        fp32=total.get("fp32", 0.0),
-        fp64=total.get("fp64", 0.0),
-        integer=total.get("int", 0.0),
-        special=total.get("special", 0.0),
-        issued=sum(total.get(name, 0.0) for name in ("fp32", "fp64", "int", "special", "other")),
-        local_wavefronts=total.get("wavefronts", 0.0),
-        latency_cycles=total.get("latency", 0.0),
-        load_rounds=total.get("rounds", 0.0),
+        fp32=total["fp32"],
+        fp64=total["fp64"],
+        integer=total["int"],
+        special=total["special"],
+        issued=sum(total[name] for name in ("fp32", "fp64", "int", "special", "other")),
+        local_wavefronts=total["wavefronts"],
+        latency_cycles=total["latency"],
+        load_rounds=total["rounds"],
     )
 
 
@@ -167,8 +164,8 @@ def _measure_chain(block: Sequence[Instruction]) -> tuple[float, float]:
     ready: dict[str, tuple[float, float]] = {}
     most_cycles = most_rounds = 0.0
     for one in block:
-        cycles = max((ready[text][0] for text in one.read if text in ready), default=0.0)
-        rounds = max((ready[text][1] for text in one.read if text in ready), default=0.0)
+        known = [ready[text] for text in one.read if text in ready]
+        cycles, rounds = (max(own) for own in zip((0.0, 0.0), *known, strict=True))
         if one.name in {"ld", "ldu", "atom"}:
             if "shared" in one.parts:
                 cycles += _LATENCY["local"]
