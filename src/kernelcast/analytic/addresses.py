@@ -66,7 +66,6 @@ class GroupAddresses:
 
     @property
     def is_full(self) -> bool:
-        """Whether no address is absent."""
         return self.count == self.table.size
 
     def list_lines(self, size_bytes: int, line_bytes: int) -> IntArray:

@@ -58,8 +58,6 @@ class MwpCwpInputs:
 
 
 class Case(StrEnum):
-    """Which of the three cases a launch is."""
-
     FEW_WARPS = "few warps"
     """MWP and CWP are both as large as the number of warps: too few to hide latency."""
     MEMORY = "memory"

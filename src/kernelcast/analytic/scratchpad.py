@@ -48,7 +48,6 @@ class ScratchpadMachine:
 
     @property
     def most_cpes(self) -> int:
-        """Computing elements of the whole processor."""
         return self.cpes_per_group * self.core_groups
 
     def bandwidth(self, active_cpes: int) -> float:
@@ -379,7 +378,6 @@ class DoubleBuffering:
 
 
 def buffer_doubly(kernel: ScratchpadKernel, machine: ScratchpadMachine) -> DoubleBuffering:
-    """Ask what double buffering would save."""
     copied = [one for one in kernel.dma if one.direction is Direction.IN]
     if not copied:
         msg = f"{kernel.name}: no DMA request copies in, so there is nothing to buffer doubly"
@@ -410,8 +408,6 @@ class CpePoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpeSweep:
-    """A kernel on several numbers of CPEs."""
-
     points: tuple[CpePoint, ...]
     """Those that are possible, at least one, in the order asked for."""
     cpes_per_group: int

@@ -46,8 +46,6 @@ _JUDGED: Final = Selection(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldLaunch:
-    """A launch and what its newest observations say."""
-
     device_id: str
     global_size: tuple[int, ...] | None
     observations: int
@@ -149,8 +147,6 @@ def find_ablation(report: ValidationReport, device: str) -> list[tuple[str, Devi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedModel:
-    """A model that estimates may use."""
-
     name: str
     """``model/device``, or the model alone where it serves all devices."""
     version: str

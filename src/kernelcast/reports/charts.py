@@ -20,16 +20,12 @@ at the height `y`. A guide is a dashed line to read others by.
 Unit = Literal["", "s", "share", "ratio", "work", "moment", "B/s", "op/s", "B", "points", "count"]
 """What the numbers of an axis are, in the units of the International System."""
 LONGEST_NAME: Final = 26
-"""Letters that a name in a picture may have."""
 _MOST_BARS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis."""
-
     title: str
-    """What it shows."""
     unit: Unit = ""
     """Of its numbers; moments are seconds since 1970."""
     is_log: bool = False

@@ -96,7 +96,6 @@ def _show(
 
 
 def _number(key: str, clock: Trait[float] | None = None) -> tuple[str, Field]:
-    """Make the column of a number of records."""
     return "number", lambda record: _show(key, getattr(record, key), clock)
 
 

@@ -45,7 +45,6 @@ def format_class(low: float, high: float | None) -> str:
 
 
 def format_bytes(count: float | None) -> str:
-    """Write an amount of memory with three digits."""
     if count is None:
         return NOTHING
     scale, unit = next((one for one in _SIZES if count >= one[0]), _SIZES[-1])
@@ -63,7 +62,6 @@ def format_count(value: float) -> str:
 
 
 def format_whole(value: float | None) -> str:
-    """Write a whole number with its thousands apart."""
     return NOTHING if value is None else f"{value:,.0f}"
 
 

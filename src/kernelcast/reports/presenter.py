@@ -187,7 +187,6 @@ Part = str | Mapping[str, str] | Table | Figure | Section
 def make_renderable(
     part: Part, *, width: int = _UNLIMITED, is_first: bool = False
 ) -> "RenderableType | None":
-    """Make what rich prints of a part."""
     from rich.console import Console, Group
     from rich.text import Text
 
@@ -366,7 +365,6 @@ def make_environment(*folders: Path) -> "Environment":
 
 
 def write_lines(template: str, **values: object) -> list[str]:
-    """Write what a template of plain text says of values."""
     return _templates().get_template(template).render(values).splitlines()
 
 

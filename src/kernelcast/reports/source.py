@@ -76,8 +76,6 @@ _WEIGHED = (*ARITHMETIC, *SPECIAL, _K.BARRIER, _K.ATOMIC, _K.BRANCH, _K.CALL, _K
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineAccess:
-    """An access of a line in words."""
-
     kind: str
     address: str
     """Where it goes, such as ``a[gid.x + 1]``."""
@@ -164,7 +162,6 @@ def annotate(features: KernelFeatures) -> tuple[AnnotatedLine, ...]:
 
 
 def summarise_operations(counts: OperationCounts) -> list[str]:
-    """Summarise what is computed, in a few words each."""
     words = {
         f"fp{bits}": counts.count(*ARITHMETIC, number=NumberClass.FLOAT, bits=bits, per_lane=True)
         for bits in (16, 32, 64)

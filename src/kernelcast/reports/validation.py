@@ -26,8 +26,6 @@ _BASELINE = "linear"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedDevice:
-    """What the sampling paper says of one device."""
-
     name: str
     linear: float
     learned: float | None

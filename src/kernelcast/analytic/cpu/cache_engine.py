@@ -251,6 +251,5 @@ def _find_way(table: IntArray, lines: IntArray, level: int, line: int) -> int:
 
 @compiled
 def _touch(table: IntArray, lines: IntArray, way: int) -> None:
-    """Note that a line was used."""
     table[0, CLOCK] += 1
     lines[STAMP, way] = table[0, CLOCK]

@@ -166,7 +166,6 @@ class ScalingPoint:
 def predict_ecm(
     volumes: CacheVolumes, machine: CpuMachine, in_core: InCoreTerms | None = None
 ) -> EcmPrediction:
-    """Turn cache traffic into time."""
     notes = [*machine.notes, *volumes.notes]
     if in_core is None:
         notes.append("in-core terms are not known: data transfers only")

@@ -62,7 +62,6 @@ class InCoreTerms:
 
     @property
     def cycles(self) -> float:
-        """Time with all data in the nearest cache."""
         return max(self.hidden, self.non_overlapping)
 
     def predict(self, _: LoopNest, __: float) -> "InCoreTerms":

@@ -67,7 +67,6 @@ class LayerConditions:
         )
 
     def bind(self, constants: Mapping[str, int]) -> BoundNest:
-        """Put numbers in the place of constants."""
         return bind(self._nest, constants)
 
     def conflicts(self, constants: Mapping[str, int]) -> tuple[str, ...]:
@@ -120,7 +119,6 @@ class BlockingAdvice:
     """Cut a loop into blocks, over which a new loop goes outside of all others."""
 
     level: str
-    """The cache that gains."""
     loop: str
     block: int
     trip: int

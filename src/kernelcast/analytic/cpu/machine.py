@@ -21,8 +21,6 @@ _WRITE_ALLOCATE = 1.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuCache:
-    """One level of the cache hierarchy."""
-
     name: str
     size_bytes: int
     line_bytes: int
@@ -115,8 +113,6 @@ def _choose_loop(rates: Mapping[str, float], loaded: float, stored: float) -> St
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuMachine:
-    """A CPU for the analytic models."""
-
     id: str
     name: str
     cores: int
@@ -253,7 +249,6 @@ def _need(
 
 
 def read_stream_rates(description: MachineDescription) -> StreamRates:
-    """Collect the bandwidths of a machine description."""
     # Those of one core, and those of a cache by loop, are costs that name the level and the loop;
     # caches without such costs have the bandwidths of their own entries.
 

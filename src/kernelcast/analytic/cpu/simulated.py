@@ -168,7 +168,6 @@ class NestAddresses:
         self.rewind()
 
     def rewind(self) -> None:
-        """Go back to the first iteration."""
         # Where a condition on data holds is drawn anew for each nest, alike each time.
         self._chance = np.random.default_rng(1)
         self._pieces = self._walk(len(self._loops), _AT_FIRST)
@@ -176,7 +175,6 @@ class NestAddresses:
 
     @property
     def has_more(self) -> bool:
-        """Whether the end of the nest is not reached yet."""
         return len(self._held) > 0
 
     def find_work_bytes(self, line_bytes: int) -> int:

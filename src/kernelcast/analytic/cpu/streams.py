@@ -44,8 +44,6 @@ class BoundAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundNest:
-    """A nest in numbers."""
-
     trips: tuple[int, ...]
     """Iterations of each loop, outermost first; of a triangular loop in the middle of the loops
     around it."""

@@ -105,8 +105,6 @@ loads compilers keep in flight together."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Time of a launch, by its limiters."""
-
     times: Mapping[str, float]
     """Of each limiter alone, in seconds."""
     exposed_l1_s: float
@@ -286,7 +284,6 @@ class LimiterModel:
         return busy_s, waiting * volumes.warps / cycles_per_s
 
     def time_dram(self, plan: Schedule) -> float:
-        """Compute the time of transfers between L2 and DRAM."""
         volumes, rates = self.volumes, self.rates
         loaded, stored = volumes.dram_load_bytes, volumes.dram_store_bytes
         every = loaded + stored
@@ -355,7 +352,6 @@ class LimiterModel:
         return seconds
 
     def time_instructions(self, plan: Schedule) -> dict[str, float]:
-        """Compute the time of each kind of arithmetic."""
         slots, rates, volumes, machine = self.slots, self.rates, self.volumes, self.rates.machine
         fp32 = rates.peak("fp32")
         if not fp32:

@@ -51,8 +51,6 @@ class HitRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitRates:
-    """The hit rates of all caches of one architecture."""
-
     name: str
     provenance: str
     l1_load: HitRate
@@ -73,8 +71,6 @@ class HitRates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitRateFit:
-    """A hit rate fitted to measurements."""
-
     rate: HitRate
     a_error: float
     b_error: float
@@ -85,7 +81,6 @@ class HitRateFit:
 
 @lru_cache(maxsize=1)
 def read_hit_rates() -> Mapping[str, HitRates]:
-    """Read the sets that are shipped, by name."""
     text = (resources.files(__package__) / "hit_rates.json").read_text(encoding="utf-8")
     found = {}
     for name, parts in json.loads(text).items():

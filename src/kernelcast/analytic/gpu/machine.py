@@ -12,8 +12,6 @@ from kernelcast.records.occupancy import Limiter, UnitLimits, compute_p_sat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """A family of GPUs."""
-
     name: str
     register_granularity: int
     """32-bit registers per work-item are allocated in multiples of this."""
@@ -92,8 +90,6 @@ def time_stream(loaded: float, stored: float, load_rate: float, copy_rate: float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuMachine:
-    """A GPU in the numbers of the volume model."""
-
     id: str
     name: str
     architecture: Architecture
@@ -111,7 +107,6 @@ class GpuMachine:
     dram_fetch_bytes: int
     """Bytes that a miss of the L2 cache fetches."""
     unit: UnitLimits
-    """What a compute unit holds at once."""
     l3_bytes: int = 0
     """Capacity of the cache behind L2 that all units share, 0 where there is none."""
     l1_bytes_per_s: float | None = None
@@ -133,7 +128,6 @@ class GpuMachine:
 
     @property
     def l2_total_bytes(self) -> float:
-        """Capacity of all L2 caches together."""
         return self.l2_bytes * self.compute_units / self.l2_units
 
 
@@ -202,8 +196,6 @@ def _assume(trait: Trait[int] | None, default: int, what: str, notes: list[str])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupancy:
-    """Work-groups that a compute unit holds at once."""
-
     work_groups: int
     limiter: Limiter
     warps_per_work_group: int

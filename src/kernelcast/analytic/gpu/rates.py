@@ -81,8 +81,6 @@ _LAUNCH_S = 2.4e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRates:
-    """What a GPU does per second."""
-
     machine: GpuMachine
     constants: LimiterConstants
     clock_hz: float

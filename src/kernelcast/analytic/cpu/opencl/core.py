@@ -75,8 +75,6 @@ class LanePattern(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AccessPattern:
-    """An access of a launch with its addresses."""
-
     access: MemoryAccess
     groups: Mapping[Place, GroupAddresses]
     """By work-group, where there is a formula; empty else."""

@@ -86,8 +86,6 @@ class DeviceCache:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuDevice:
-    """A CPU device."""
-
     id: str
     name: str
     cores: int
@@ -119,7 +117,6 @@ class CpuDevice:
 
     @property
     def never_jumps(self) -> bool:
-        """Whether both sides of every condition are gone through, under masks."""
         return self.functions is not None and self.functions.never_jumps
 
     @property

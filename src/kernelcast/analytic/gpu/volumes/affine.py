@@ -53,7 +53,6 @@ class Grid:
 
     @staticmethod
     def of(ndrange: NDRange) -> "Grid":
-        """Make one of a launch's index space."""
         x, y, z = list_axes(ndrange)
         return Grid(
             local=(x.local, y.local, z.local),
@@ -115,7 +114,6 @@ def to_box(
     bound: Mapping[Symbol, Expr | Symbol | int],
     clips: dict[Condition, Clip | None],
 ) -> BoxAccess | None:
-    """Turn an access into a box of addresses."""
     if access.offset_bytes is None:
         return None
     linear = access.offset_bytes.substitute(bound).as_linear()
@@ -241,7 +239,6 @@ Windows = dict[Division, tuple[Symbol, int]]
 def find_hull(
     access: MemoryAccess, launch: ModelledLaunch, bound: Mapping[Symbol, Expr | Symbol | int]
 ) -> BoxAccess | None:
-    """Find a box of addresses around those of an access."""
     if access.offset_bytes is None:
         return None
     # Give the ids of first, middle and last work-items, all combinations, as columns.

@@ -302,7 +302,6 @@ def count_groups(box: GroupRange) -> int:
 def count_per_group(
     family: Family, classes: Sequence[GroupRange], grid: Grid, granularity: int
 ) -> float:
-    """Count the sectors of an average work-group."""
     total, work_groups = 0, 0
     every = sum(map(count_groups, classes))
     for box in classes:

@@ -160,8 +160,6 @@ def _sort_accesses(launch: ModelledLaunch, machine: GpuMachine) -> tuple[Accesse
 
 
 class Traffic:
-    """What a launch moves between L2 cache and DRAM."""
-
     def __init__(
         self,
         accesses: Accesses,
@@ -214,7 +212,6 @@ class Traffic:
         return count_run(touched, work_groups, fetch) / self._machine.l2_total_bytes
 
     def compute_wave(self, occupancy: Occupancy, l1: L1Volumes) -> WaveVolumes:
-        """Compute what an average wave moves between L2 cache and DRAM."""
         grid, touched, machine = self._grid, self._touched[-1], self._machine
         count, layer = grid.work_groups, grid.counts[0] * grid.counts[1]
         wave = min(count, occupancy.work_groups * machine.compute_units)

@@ -166,16 +166,13 @@ def divide_by_buffer(
 
 
 def count_run(parts: Sequence[Footprint], work_groups: int, granularity: int) -> float:
-    """Count the unique bytes of so many consecutive work-groups, mid launch."""
     return sum(one.count_run(work_groups, granularity) for one in parts)
 
 
 def count_pages(parts: Sequence[Footprint], work_groups: int) -> float:
-    """Count the pages of so many consecutive work-groups, mid launch."""
     return sum(one.count_pages(work_groups) for one in parts)
 
 
 def list_levels(parts: Sequence[Footprint], wave: int, granularity: int) -> list[float]:
-    """List the unique bytes of all stretches of each length, added up over the launch."""
     levels = (one.list_levels(wave, granularity) for one in parts)
     return [sum(same) for same in zip(*levels, strict=True)]

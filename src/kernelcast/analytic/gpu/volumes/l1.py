@@ -102,7 +102,6 @@ class FirstCache:
         self._occupancy, self._rates = occupancy, rates
 
     def cost(self, accesses: Accesses, *, is_kept: bool) -> list[FamilyCosts]:
-        """Cost accesses for an average work-group."""
         grid, machine = self._grid, self._machine
         families = group_families(keep_boxes(accesses))
         return [
@@ -160,7 +159,6 @@ class FirstCache:
     def compute(
         self, accesses: Accesses, stores: Sequence[FamilyCosts], *, is_spread: bool
     ) -> L1Volumes:
-        """Add up what loads and families of stores cost."""
         line, sector = self._machine.l1_line_bytes, self._machine.l1_sector_bytes
         loads = self._cost_loads(accesses)
         warps = self._occupancy.warps_per_work_group

@@ -57,8 +57,6 @@ def divide_warps(table: IntArray, width: int) -> IntArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ListedAccess:
-    """An access with the addresses of some work-groups."""
-
     access: MemoryAccess
     groups: Mapping[int, IntArray]
     """Instructions by lanes, of each listed work-group; `ABSENT` for lanes that take no part."""
@@ -86,7 +84,6 @@ class ListedAccess:
         return float(executed / len(self.groups))
 
     def cost(self, machine: GpuMachine) -> FamilyCosts:
-        """Cost it for an average work-group."""
         rows = np.concatenate(list(self.groups.values()))
         instructions = self._count_instructions()
         # As if all lanes had taken part in each iteration.
@@ -115,12 +112,10 @@ class ListedAccess:
         )
 
     def count_group(self, granularity: int) -> float:
-        """Count the unique sectors of an average work-group."""
         each = self.count_each(granularity)
         return min(sum(each) / len(each), self.count_buffer(granularity))
 
     def count_each(self, granularity: int) -> list[float]:
-        """Count the unique sectors of each listed work-group."""
         if granularity not in self.counted:
             self.counted[granularity] = [
                 self._count_units(granularity, group) * self.repeats[group] for group in self.groups
@@ -183,7 +178,6 @@ def list_access(
     machine: GpuMachine,
     bound: Mapping[Symbol, Expr | Symbol | int],
 ) -> ListedAccess | None:
-    """List the addresses of an access for some work-groups."""
     is_known = access.offset_bytes is not None
     if is_known:
         groups, repeats = evaluate_groups(access, launch, machine.warp_width)

@@ -58,7 +58,6 @@ class L1Volumes:
 
     @property
     def loaded_bytes(self) -> float:
-        """What the L2 cache sends."""
         return self.compulsory_bytes - self.neighbour_bytes + self.capacity_bytes
 
 

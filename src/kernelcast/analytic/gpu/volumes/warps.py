@@ -28,8 +28,6 @@ _MOST_ROWS = 256
 
 
 class WarpCosts(NamedTuple):
-    """What an average warp instruction costs."""
-
     sectors: float
     lines: float
     data_cycles: float
@@ -45,7 +43,6 @@ class FamilyCosts:
 
     buffer: str
     costs: WarpCosts
-    """Per warp instruction."""
     instructions: float
     sectors: tuple[float, ...]
     """Sectors of a work-group if nothing were shared but within one iteration of all loops, within
