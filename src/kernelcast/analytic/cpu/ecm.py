@@ -89,8 +89,6 @@ class EcmPrediction:
     """Work in the core; None models the data transfers only."""
     transfers: tuple[TransferTime, ...]
     """Nearest first; the last one is memory's."""
-    memory_kernel: str = ""
-    """The streaming loop whose bandwidth memory has; empty if nothing comes from memory."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -193,7 +191,6 @@ def predict_ecm(
             )
             for one, own in zip((*inner, last), cycles, strict=True)
         ),
-        memory_kernel=rate.kernel if rate and last.lines else "",
         notes=tuple(dict.fromkeys(notes)),
     )  # fmt: skip
 

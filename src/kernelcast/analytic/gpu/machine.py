@@ -7,7 +7,7 @@ from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.device import Trait
 from kernelcast.records.errors import DeviceLimitError, InputError
 from kernelcast.records.machine import CacheFacts, MachineDescription, refuse_missing
-from kernelcast.records.occupancy import Limiter, UnitLimits, compute_p_sat
+from kernelcast.records.occupancy import UnitLimits, compute_p_sat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +197,6 @@ def _assume(trait: Trait[int] | None, default: int, what: str, notes: list[str])
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupancy:
     work_groups: int
-    limiter: Limiter
     warps_per_work_group: int
     notes: tuple[str, ...] = ()
 
@@ -214,7 +213,7 @@ def compute_occupancy(launch: ModelledLaunch, machine: GpuMachine) -> Occupancy:
     # OpenCL compilers give a kernel at least 32; the occupancy of smaller ones is no larger.
     registers = None if launch.registers is None else max(launch.registers, 32)
     try:
-        work_groups, limiter = compute_p_sat(
+        work_groups, _ = compute_p_sat(
             unit,
             work_group_size=size,
             registers_per_work_item=registers,
@@ -224,7 +223,6 @@ def compute_occupancy(launch: ModelledLaunch, machine: GpuMachine) -> Occupancy:
         raise InputError(f"{launch.kernel}: {error}") from error
     return Occupancy(
         work_groups=work_groups,
-        limiter=limiter,
         warps_per_work_group=-(-size // machine.warp_width),
         notes=tuple(notes),
     )

@@ -16,7 +16,6 @@ class LimiterConstants:
     """How limiters overlap, and numbers of machines that no machine description holds."""
 
     name: str
-    provenance: str
     exposed_wavefronts: float
     """Part of the L1 cache's wavefront cycles during which a compute unit does not take part in
     DRAM transfers: loads return in order, so hits wait behind misses. Counts for the part of the
@@ -36,18 +35,18 @@ class LimiterConstants:
     """See `GpuRates`, by machine id."""
 
 
+# Fitted to the run times of 20 local sizes of a 25-point stencil on a V100; overlap_power is the
+# median of five GPUs' rooflines (benchmarks/results/gpu_families).
 FITTED = LimiterConstants(
     name="kernelcast",
-    provenance="fitted to the run times of 20 local sizes of a 25-point stencil on a V100; "
-    "overlap_power: median of five GPUs' rooflines (benchmarks/results/gpu_families)",
     exposed_wavefronts=0.965,
     exposed_lines=0.447,
     overlap_power=2.4,
     translation={"v100": (73.0, 46e-9)},
 )
+# Ernst et al., JPDC 2022, with the bandwidths of its implementation.
 PAPER_2022 = LimiterConstants(
     name="paper-2022",
-    provenance="Ernst et al., JPDC 2022, with the bandwidths of its implementation",
     exposed_wavefronts=0.0,
     exposed_lines=0.0,
     overlap_power=math.inf,

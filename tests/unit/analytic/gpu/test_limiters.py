@@ -24,7 +24,6 @@ from kernelcast.launches.machines import find_machine
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import CacheFacts, MachineDescription, MemoryFacts
-from kernelcast.records.occupancy import Limiter
 from kernelcast.records.operations import (
     MemoryOperation,
     MemorySpace,
@@ -70,9 +69,7 @@ def assess(  # noqa: PLR0913 - what differs from the copy is named
         skew_oversubscription=0.0, capacity_load_bytes=0.0, partial_store_bytes=0.0,
         tlb_pages=math.inf,
     )  # fmt: skip
-    occupancy = Occupancy(
-        work_groups=resident, limiter=Limiter.WARPS, warps_per_work_group=-(-size // 32)
-    )
+    occupancy = Occupancy(work_groups=resident, warps_per_work_group=-(-size // 32))
     volumes = GpuVolumes(
         work_groups=groups, work_group_size=size, updates=1, occupancy=occupancy, l1=l1, wave=wave,
         kept_share=0.0, behind_share=0.0, rates="", group_pages=pages,
