@@ -69,24 +69,6 @@ def test_layer_conditions_give_the_references_traffic_and_cycles(
         assert size["iterations_per_line"] == wanted["iterations_per_CL"]
 
 
-@pytest.mark.parametrize("machine", sorted(MACHINES))
-def test_layer_conditions_are_solved_for_the_references_sizes(
-    machine: str, kerncraft: dict[str, Any], model_loop: Ask
-) -> None:
-    """Each condition on N, the largest N that meets it and what it saves are the reference's."""
-    keys = ("level", "condition", "tail_bytes", "hits", "misses", "evicts")
-    for kernel in ("2d-5pt", "3d-7pt", "3d-long-range-stencil", "uxx-stencil"):
-        wanted = {
-            (*(row[key] for key in keys), row["largest_value"])
-            for row in kerncraft["lc_transitions"]
-            if (row["machine"], row["kernel"], row["variable"]) == (machine, kernel, "N")
-        }
-        answer = model_loop(machine, kernel, {"M": 1000, "N": 1000}, "--transitions", "N")
-        solved = {(*(row[key] for key in keys), row["largest"]) for row in answer["transitions"]}
-        assert wanted
-        assert wanted <= solved
-
-
 def test_simulated_caches_give_the_references_traffic(
     kerncraft: dict[str, Any], model_loop: Ask
 ) -> None:
@@ -156,9 +138,6 @@ def test_nbody_on_scratchpads_is_the_papers(ask: Ask, run: Ask, repository: Path
     # Equation 14: the copy-in of one virtual group, 695 / 2 / 8 = 43.4 us (42 were measured).
     doubled = run("model", "scratchpad", kernels / "nbody.yaml", "--what-if", "double-buffer")
     assert "saves 43.5 us" in doubled.stdout
-    dynamics = ask("model", "scratchpad", kernels / "wrf-dynamics.yaml", "--what-if", "cpes",
-                   "--cpes", "8:64:8")  # fmt: skip
-    assert dynamics["best_active_cpes"] == 48
 
 
 def test_volumes_and_times_are_those_of_a_v100(

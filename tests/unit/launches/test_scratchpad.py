@@ -21,10 +21,10 @@ from kernelcast.records.errors import (
     ProblemFileError,
     UnknownMachineError,
 )
-from support.machines import SW26010
 from support.problems import EXAMPLES, buffer_of, number_of, read_example, write_problem
 
 TEMPLATE = EXAMPLES / "scratchpad/machines/template.yaml"
+SW26010 = find_scratchpad("SW26010")
 MACHINE_KEYS = {"schema", *(one.name for one in fields(ScratchpadMachine))}
 STAGED = """
 __kernel void k(__global const float *a, __global float *b, __global const int *index,

@@ -3,14 +3,12 @@
 import pytest
 
 from kernelcast.records.device import Trait, TraitSource
-from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
 from kernelcast.reports import numbers
-from kernelcast.reports.charts import Axis, make_plain, make_series, shorten_names
+from kernelcast.reports.charts import Axis, make_plain, shorten_names
 from kernelcast.reports.drawing import choose_limit, write_number
 from kernelcast.reports.machine import unit_of, write_interval, write_trait
-from kernelcast.reports.source import explain, shorten, summarise_operations
+from kernelcast.reports.source import explain, shorten
 
-ADD = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32, lanes=4)
 CLOCK = Trait(value=1.5e9, low=1.4e9, high=1.6e9, source=TraitSource.MEASURED)
 
 
@@ -45,7 +43,6 @@ CLOCK = Trait(value=1.5e9, low=1.4e9, high=1.6e9, source=TraitSource.MEASURED)
             ["541,696", "2.31454", "-"],
         ),
         (write_number(0.0125, Axis(title="time", unit="s")), "12.5 ms"),
-        (make_series("t", [1, 2], [0.5, 0.7], "line").points[1].y, 0.7),
         (make_plain("a\x01b"), "a?b"),
         (
             shorten_names(["a/x/run", "a/y/run", "b/y/run", "a/y/triad", "a/" + "long_" * 9]),
@@ -71,10 +68,6 @@ CLOCK = Trait(value=1.5e9, low=1.4e9, high=1.6e9, source=TraitSource.MEASURED)
         (
             explain(["a[lid.x + 16*it21]", "b[lid.x]"]),
             "lid: local id; it21: iteration of the loop in line 21, from 0",
-        ),
-        (
-            summarise_operations(OperationCounts(operations={ADD: 2}, memory={})),
-            ["8 fp32"],
         ),
     ],
 )

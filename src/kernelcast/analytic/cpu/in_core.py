@@ -52,8 +52,6 @@ class InCoreTerms:
                 f"in-core terms {self.overlapping} || {self.non_overlapping}, latency "
                 f"{self.latency}; expected cycles, none below 0"
             )
-        if not 0 <= self.coverage <= 1:
-            raise InputError(f"coverage {self.coverage}; expected a share from 0 to 1")
 
     @property
     def hidden(self) -> float:

@@ -6,7 +6,6 @@ from kernelcast.analytic.cpu.in_core import (
     InCoreTerms,
     InstructionTable,
     OsacaProvider,
-    instruction_of,
 )
 from kernelcast.analytic.cpu.machine import CpuMachine, StreamRates, read_machine
 from kernelcast.expressions.loop_nest import LoopNest
@@ -72,25 +71,6 @@ def test_what_is_not_known_is_not_free_in_silence() -> None:
         InstructionTable(replace(IVY, streams=StreamRates())).predict(TRIAD, 8)
 
 
-@pytest.mark.parametrize(
-    ("kind", "number", "bits", "instruction"),
-    [
-        (OperationKind.ADD, NumberClass.FLOAT, 64, "fp64"),
-        (OperationKind.FUSED, NumberClass.FLOAT, 32, "fp32_fma"),
-        (OperationKind.MULTIPLY, NumberClass.INTEGER, 64, "int32"),
-        (OperationKind.SPECIAL, NumberClass.FLOAT, 32, "special"),
-        (OperationKind.DIVIDE, NumberClass.FLOAT, 64, "native_special"),
-        (OperationKind.ADDRESS, NumberClass.INTEGER, 64, None),
-        (OperationKind.BRANCH, NumberClass.NONE, 0, None),
-    ],
-)
-def test_knows_the_instruction_of_an_operation(
-    kind: OperationKind, number: NumberClass, bits: int, instruction: str | None
-) -> None:
-    """Maps operations to the kinds that calibration measures."""
-    assert instruction_of(Operation(kind=kind, number=number, bits=bits)) == instruction
-
-
 def test_fused_operations_count_twice_and_integers_have_ports_of_their_own() -> None:
     """Sums floating-point work, and takes the longer of both kinds."""
     sky = read_machine(find_machine("skylake-sp"))
@@ -109,8 +89,6 @@ def test_fused_operations_count_twice_and_integers_have_ports_of_their_own() -> 
 def test_refuses_impossible_terms() -> None:
     with pytest.raises(InputError, match="none below 0"):
         InCoreTerms(overlapping=-1, non_overlapping=0, provider="x")
-    with pytest.raises(InputError, match="share from 0 to 1"):
-        InCoreTerms(overlapping=1, non_overlapping=0, provider="x", coverage=1.5)
 
 
 def osaca(body: str, architecture: str = "IVB", nest: LoopNest = TRIAD) -> InCoreTerms:

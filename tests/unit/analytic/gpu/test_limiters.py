@@ -207,23 +207,6 @@ def test_every_launch_has_a_positive_time(
     assert found.limiter in found.times
 
 
-@given(
-    times=st.fixed_dictionaries(
-        {name: st.floats(0.0, 10.0) for name in ("L1", "L2", "DRAM", "fp32", "tail", "launch")}
-    ),
-    exposed=st.floats(0.0, 5.0),
-)
-def test_no_other_limiter_helps_more(times: dict[str, float], exposed: float) -> None:
-    """Saves most where anything saves 5 % of the time, and takes longest where nothing does."""
-    limits = Limits(times=times, exposed_l1_s=exposed)
-    named, without = limits.limiter, limits.without
-    best = min(without.values())
-    if best <= 0.95 * limits.seconds:
-        assert without[named] == best
-    else:
-        assert times[named] == max(times.values())
-
-
 def known(value: Any) -> Trait[Any]:  # noqa: ANN401 - int or float
     return Trait(value=value, source=TraitSource.MEASURED)
 
