@@ -14,7 +14,7 @@ from typing import Any
 
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.machines import machine_path, read_machine, write_machine
-from kernelcast.records.device import DeviceDescription, Trait, TraitSource
+from kernelcast.records.device import DeviceDescription, Progress, Trait, TraitSource
 from kernelcast.records.errors import (
     BrokenDeviceError,
     InputError,
@@ -33,7 +33,6 @@ from kernelcast.records.machine import (
 )
 from kernelcast.records.plain import pick
 from kernelcast.records.private_files import write_private
-from kernelcast.records.progress import Progress
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.microbenchmarks import memories, operations
 from kernelcast.sampling.microbenchmarks.bench import Bench, BenchmarkResult

@@ -17,12 +17,11 @@ from kernelcast.cli.collecting import Collected
 from kernelcast.cli.terminal import ExitStatus, complain, present, progress_bar, show
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.machines import find_machine, machine_to_plain
-from kernelcast.records.device import DeviceDescription, Trait
+from kernelcast.records.device import DeviceDescription, Progress, Trait
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.plain import CONVERTER
 from kernelcast.records.private_files import check_target
-from kernelcast.records.progress import Progress
 from kernelcast.reports.drawing import require_matplotlib
 from kernelcast.reports.machine import (
     compare_machines,

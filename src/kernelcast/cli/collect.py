@@ -16,7 +16,7 @@ from kernelcast.collection.settings import CollectionSettings
 from kernelcast.records.arithmetic import evaluate
 
 if TYPE_CHECKING:  # databases and models take longer to import than all other commands do
-    from kernelcast.records.progress import Progress
+    from kernelcast.records.device import Progress
 
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>s|m|min|h)?")
 _UNITS_S = {None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}

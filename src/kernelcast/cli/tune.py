@@ -8,9 +8,9 @@ from kernelcast.cli import options as option
 from kernelcast.cli.collecting import Collected
 from kernelcast.cli.terminal import ExitStatus, present, progress_bar, show
 from kernelcast.launches.devices import choose_devices
+from kernelcast.records.device import Progress
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.private_files import check_target, writing
-from kernelcast.records.progress import Progress
 from kernelcast.reports.presenter import Table, write_lines
 from kernelcast.tuning.api import tune_on_device
 from kernelcast.tuning.ranking import several_processes

@@ -13,11 +13,10 @@ from typing import Any
 
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.launches.devices import list_descriptions
-from kernelcast.records.device import DeviceDescription, match_device_id
+from kernelcast.records.device import DeviceDescription, Progress, match_device_id
 from kernelcast.records.errors import KernelcastError, NoDeviceError
 from kernelcast.records.observation import FailureRecord, Observation, ObservationFlag, read_sampler
 from kernelcast.records.problem import LaunchIdentity
-from kernelcast.records.progress import Progress
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training_data.applications import CorpusKernel
 from kernelcast.training_data.store import Selection, Store, StoreError

@@ -29,8 +29,8 @@ from kernelcast.compiling.targets import (
     choose_processor,
     read_options,
 )
-from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError, InputError, MissingExtraError
+from kernelcast.records.kernel import Dialect
 from kernelcast.records.plain import CONVERTER
 
 # What begins with a newline is looked for as a word: a line's start is tried at each letter.

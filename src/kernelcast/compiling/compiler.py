@@ -23,8 +23,8 @@ from typing import Final, NamedTuple
 
 from kernelcast.compiling import cache
 from kernelcast.compiling.targets import CodeFormat, Target
-from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError, InputError, MissingExtraError
+from kernelcast.records.kernel import Dialect
 
 VARIABLE: Final = "KERNELCAST_CLANG"
 LEAST_VERSION: Final = 15

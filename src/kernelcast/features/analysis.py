@@ -29,9 +29,8 @@ from kernelcast.expressions.kernel_facts import Gap, KernelFacts
 from kernelcast.features.ir.facts import FactsReader
 from kernelcast.features.ir.scalars import Evaluator
 from kernelcast.records.arguments import Access
-from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError, InputError, KernelNotFoundError
-from kernelcast.records.kernel import Kernel
+from kernelcast.records.kernel import Dialect, Kernel
 
 Asked = ParamSpec("Asked")
 Told = TypeVar("Told")

@@ -23,10 +23,10 @@ from kernelcast.models.persistence import ModelRegistry, StoredModel
 from kernelcast.models.time_models import make_model
 from kernelcast.models.validation.comparison import RESAMPLES, comparison_to_json
 from kernelcast.models.validation.report import report_to_json
+from kernelcast.records.device import Progress
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.observation import Observation
 from kernelcast.records.plain import list_keys, to_plain
-from kernelcast.records.progress import Progress
 from kernelcast.records.service_state import JobKind
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.training.comparing import check_methods, compare_table

@@ -1,12 +1,12 @@
-"""What is known of a device, and of a kernel that its compiler has built."""
+"""What is known of a device, of a kernel that its compiler has built, and of long work on it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Annotated, Generic, TypeVar
 
-from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import InputError, UnknownDeviceError
+from kernelcast.records.kernel import Dialect
 
 T = TypeVar("T", int, float, str, bool)
 MaybeKnown = Annotated[float, "NaN where it is not known"]
@@ -160,6 +160,26 @@ class CompilerFacts:
     def known(self) -> dict[str, Trait[int]]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: trait for name, trait in values.items() if trait is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Where long work on a device stands, as those are told who wait for it."""
+
+    device_id: str
+    done: int
+    total: int
+    """Microbenchmarks, kernels on devices, configurations, or runs while these are measured."""
+    title: str = ""
+    stage: str = ""
+    """What is done with it; empty where it begins."""
+    rows: int | None = None
+    remaining_s: float | None = None
+    """About what the rest will take, in seconds; None as long as nobody knows."""
+
+    @property
+    def words(self) -> str:
+        return ": ".join(filter(None, [self.title, self.stage]))
 
 
 def match_device_id(wanted: str, ids: Iterable[str]) -> str:

@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError, DeviceLimitError, KernelRunError
+from kernelcast.records.kernel import Dialect
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.opencl import OtherDriver, cl
 

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any, cast
 
 from kernelcast.records.device import DeviceDescription, DeviceKind, match_device_id
-from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import NoDeviceError
+from kernelcast.records.kernel import Dialect
 from kernelcast.sampling import cuda
 from kernelcast.sampling.host import read_processor
 from kernelcast.sampling.opencl import cl

@@ -19,7 +19,7 @@ from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.machines import find_own_machine
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.launches.source_check import refuse_persistent
-from kernelcast.records.device import DeviceDescription
+from kernelcast.records.device import DeviceDescription, Progress
 from kernelcast.records.errors import (
     EstimateTimeoutError,
     InputError,
@@ -29,7 +29,6 @@ from kernelcast.records.errors import (
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.private_files import make_private_folder
 from kernelcast.records.problem import Problem
-from kernelcast.records.progress import Progress
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepare_whole, prepared_problem

@@ -13,7 +13,7 @@ from kernelcast.calibration.calibration import (
     merge_machines,
 )
 from kernelcast.launches.machines import machine_path, read_machine, write_machine
-from kernelcast.records.device import DeviceKind, Trait, TraitSource
+from kernelcast.records.device import DeviceKind, Progress, Trait, TraitSource
 from kernelcast.records.errors import (
     BrokenDeviceError,
     EstimateTimeoutError,
@@ -27,7 +27,6 @@ from kernelcast.records.machine import (
     InstructionFacts,
     MachineDescription,
 )
-from kernelcast.records.progress import Progress
 from kernelcast.sampling.microbenchmarks.bench import BenchmarkResult
 from kernelcast.workers import Task
 from support.builders import make_description

@@ -10,10 +10,9 @@ from click.testing import Result
 
 from kernelcast.calibration.calibration import Calibration, CalibrationSettings
 from kernelcast.launches.machines import find_machine, machine_path, read_machine
-from kernelcast.records.device import DeviceDescription, DeviceKind
+from kernelcast.records.device import DeviceDescription, DeviceKind, Progress
 from kernelcast.records.errors import KernelRunError
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.progress import Progress
 from kernelcast.reports.machine import plan_figures, save_machine_page
 from support.builders import make_description
 from support.commands import run_command

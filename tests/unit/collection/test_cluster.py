@@ -9,8 +9,8 @@ import pytest
 from kernelcast.collection import collection
 from kernelcast.collection.collection import CollectionOrder, DeviceOutcome
 from kernelcast.collection.settings import CollectionSettings
+from kernelcast.records.device import Progress
 from kernelcast.records.errors import KernelRunError, UnknownDeviceError
-from kernelcast.records.progress import Progress
 from kernelcast.training_data.applications import CorpusKernel, find_kernels
 from kernelcast.training_data.store import open_store
 from support.builders import make_description

@@ -6,8 +6,8 @@ import pytest
 
 from kernelcast.compiling import Target, compilation, compile_kernel, compiler
 from kernelcast.compiling.compiler import find_compiler
-from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError, InputError, MissingExtraError
+from kernelcast.records.kernel import Dialect
 
 KERNEL = "kernel void k(global float *a, local int *b, constant float4 *c, short d) { a[0] = d; }"
 

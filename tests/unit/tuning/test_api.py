@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from kernelcast.records.device import Progress
 from kernelcast.records.errors import EstimateTimeoutError, InputError, KernelRunError
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.progress import Progress
 from kernelcast.tuning import api
 from kernelcast.tuning.api import (
     EventKind,
