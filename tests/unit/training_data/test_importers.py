@@ -122,15 +122,11 @@ def test_rajaperf_joins_repeated_runs(tmp_path: Path) -> None:
     assert one.launch.device.driver == "gcc-10.3.1 O0"
 
 
-def test_an_unknown_file_is_refused(tmp_path: Path) -> None:
-    """Names the data sets that have an importer."""
+def test_what_is_no_data_set_is_refused(tmp_path: Path) -> None:
+    """Names those that have an importer, or the column that one lacks."""
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
     with pytest.raises(ImportFileError, match=r"another kind.*rajaperf_gpu"):
         find_data_set(tmp_path / "a.parquet")
-
-
-def test_a_missing_column_is_named(tmp_path: Path) -> None:
-    """Says which column a data set lacks."""
     path = cut("aiwc_opendwarfs", tmp_path, 5)
     pq.write_table(pq.read_table(path).drop_columns(["time_s"]), path)
     with pytest.raises(ImportFileError, match=r"lacks a column: .*time_s"):
@@ -201,22 +197,24 @@ def test_tuning_results_become_observations(tmp_path: Path) -> None:
     assert failure.launch.parameters["block_size_x"] == 1024
 
 
-def test_opencl_sizes_count_work_items(tmp_path: Path) -> None:
-    """Takes global sizes for work-items where the tuner says so."""
-    kernel = {**T1["KernelSpecification"], "GlobalSizeType": "OpenCL",
-              "GlobalSize": {"X": "1024", "Y": "8"}}  # fmt: skip
-    (one,), _ = read_tuning(tuned(tmp_path, VALID, problem={"KernelSpecification": kernel}))
-    assert one.launch.ndrange is not None
-    assert one.launch.ndrange.group_counts == (64, 2)
-
-
-def test_sizes_that_are_not_understood_are_absent(tmp_path: Path) -> None:
-    """Has no index space, and no features of it, where an expression says more than arithmetic."""
-    kernel = {**T1["KernelSpecification"], "GlobalSize": {"X": "__import__('os').getpid()"}}
-    (one,), _ = read_tuning(tuned(tmp_path, VALID, problem={"KernelSpecification": kernel}))
-    assert one.launch.ndrange is None
+@pytest.mark.parametrize(
+    ("change", "groups"),
+    [
+        ({"GlobalSizeType": "OpenCL", "GlobalSize": {"X": "1024", "Y": "8"}}, (64, 2)),
+        ({"GlobalSize": {"X": "__import__('os').getpid()"}}, None),
+    ],
+    ids=["of work-items", "no arithmetic"],
+)
+def test_sizes_are_what_the_tuner_says(
+    tmp_path: Path, change: dict[str, object], groups: tuple[int, ...] | None
+) -> None:
+    """Global sizes may be work-items; what is not understood gives neither sizes nor features."""
+    problem = {"KernelSpecification": {**T1["KernelSpecification"], **change}}
+    (one,), _ = read_tuning(tuned(tmp_path, VALID, problem=problem))
+    ndrange = one.launch.ndrange
+    assert (None if ndrange is None else ndrange.group_counts) == groups
     assert one.features is not None
-    assert one.features.names == ()
+    assert bool(one.features.names) == (groups is not None)
 
 
 def test_results_alone_need_device_and_unit(tmp_path: Path) -> None:

@@ -20,6 +20,16 @@ def tell(log_seconds: float, variance: float = 0.01, kind: Kind = Kind.SAMPLES) 
     return Piece(kind=kind, log_seconds=log_seconds, variance=variance)
 
 
+def sample(
+    log_seconds: float, moment: str, variance: float, basis: float, of_moment: float = 0.0
+) -> Piece:
+    """Make samples of a moment: their variance, and what they share with others of both."""
+    return Piece(
+        kind=Kind.SAMPLES, log_seconds=log_seconds, variance=variance, moment=moment,
+        moment_variance=of_moment, basis="sampler", basis_variance=basis,
+    )  # fmt: skip
+
+
 @st.composite
 def agreeing_pieces(draw: st.DrawFn) -> list[Piece]:
     """Make pieces within a standard deviation of each other, of bases and moments."""
@@ -70,11 +80,7 @@ def test_a_poisoned_observation_loses_its_weight(factor: float) -> None:
 
 def test_samples_that_contradict_each_other_are_closer_than_a_million() -> None:
     """Takes one of two sharp moments that differ by half rather than what is off by a million."""
-    samples = [
-        Piece(kind=Kind.SAMPLES, log_seconds=log_seconds, variance=1e-4, moment=moment,
-              basis="sampler", basis_variance=3e-5)
-        for log_seconds, moment in ((0.0, "first"), (0.5, "second"))
-    ]  # fmt: skip
+    samples = [sample(0.0, "first", 1e-4, 3e-5), sample(0.5, "second", 1e-4, 3e-5)]
     poisoned = [*samples, tell(math.log(1e6), 4e-4, Kind.OBSERVED)]
     assert -0.1 < fuse(poisoned).log_seconds < 0.6
 
@@ -97,27 +103,15 @@ def test_models_do_not_outvote_what_ran() -> None:
 @pytest.mark.parametrize(("repeats", "log_seconds"), [(1, 0.0), (4, math.log(2.0))])
 def test_what_ran_again_and_again_outvotes_samples(repeats: int, log_seconds: float) -> None:
     """Follows two moments of samples against one observation, and four that agree against them."""
-    samples = [
-        Piece(kind=Kind.SAMPLES, log_seconds=0.0, variance=0.005, moment=moment,
-              moment_variance=0.0015, basis="sampler", basis_variance=0.0015)
-        for moment in ("first", "second")
-    ]  # fmt: skip
+    samples = [sample(0.0, moment, 0.005, 0.0015, 0.0015) for moment in ("first", "second")]
     observed = Piece(kind=Kind.OBSERVED, log_seconds=math.log(2.0), variance=0.005, repeats=repeats)
     assert fuse([*samples, observed]).log_seconds == pytest.approx(log_seconds, abs=0.12)
 
 
 def test_a_disturbed_moment_loses_its_weight_as_a_whole() -> None:
     """Believes one undisturbed moment and sizes rather than three samples of a disturbed one."""
-    disturbed = [
-        Piece(kind=Kind.SAMPLES, log_seconds=1.0 + 0.01 * place, variance=0.01, moment="bad",
-              moment_variance=0.009, basis="sampler", basis_variance=0.0005)
-        for place in range(3)
-    ]  # fmt: skip
-    calm = [
-        Piece(kind=Kind.SAMPLES, log_seconds=0.0, variance=0.01, moment="good",
-              moment_variance=0.009, basis="sampler", basis_variance=0.0005),
-        tell(0.02, 0.004, Kind.OTHER_SIZES),
-    ]  # fmt: skip
+    disturbed = [sample(1.0 + 0.01 * place, "bad", 0.01, 0.0005, 0.009) for place in range(3)]
+    calm = [sample(0.0, "good", 0.01, 0.0005, 0.009), tell(0.02, 0.004, Kind.OTHER_SIZES)]
     assert abs(fuse([*disturbed, *calm]).log_seconds) < 0.05
 
 
@@ -144,8 +138,7 @@ def test_a_piece_refuses_numbers_that_mean_nothing(
 
 def test_rounding_makes_no_moment_the_slower_one() -> None:
     """Gives equal times the same variance, whatever their last digits."""
-    one = Piece(kind=Kind.SAMPLES, log_seconds=-8.5, variance=0.02, moment="1", basis="sampler",
-                basis_variance=0.006)  # fmt: skip
+    one = sample(-8.5, "1", 0.02, 0.006)
     for more in np.random.default_rng(0).uniform(0.0, 1e-9, 200).tolist():
         other = replace(one, moment="2", variance=0.02 + more)
         assert fuse([one, other]).variance == pytest.approx(0.013, abs=1e-6)

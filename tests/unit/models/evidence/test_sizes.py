@@ -46,14 +46,6 @@ def test_variance_grows_with_distance_and_time_and_falls_with_sizes() -> None:
     assert ask(known_at(15.0, 15.5, 16.5, 17.0), 16.0) < ask(few, 16.0)
 
 
-def test_recent_sizes_weigh_more_than_those_of_another_state_of_the_machine() -> None:
-    """Follows a machine that has become slower."""
-    before = [make_size(15.0 + 0.1 * place, -2.0 + 0.1 * place) for place in range(3)]
-    now = make_size(15.5, -1.5 + 0.4, at_s=86400.0)
-    answer = tabulate_sizes([*before, now], SETTINGS).predict((15.6, *(math.nan,) * 3), 86460.0)
-    assert answer.log_seconds == pytest.approx(-1.0, abs=0.1)
-
-
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
 def test_a_poisoned_size_loses_its_weight(factor: float) -> None:
     """Stays with the other three."""
