@@ -13,7 +13,13 @@ from kernelcast.records.feature_vector import FeatureSchema, make_vector
 from kernelcast.records.machine import CacheFacts, MachineDescription
 from kernelcast.records.observation import Observation, ObservationFlag
 from kernelcast.records.problem import DeviceIdentity, KernelIdentity, digest_text
-from kernelcast.training.table import identify_problem, load_training_table, tabulate
+from kernelcast.training.table import (
+    identify_problem,
+    load_training_table,
+    read_observations,
+    tabulate,
+)
+from kernelcast.training_data.parquet import export_parquet
 from kernelcast.training_data.store import open_store
 from support.observations import make_observation
 
@@ -164,3 +170,35 @@ def test_a_sampler_that_is_no_number_is_refused() -> None:
     """Names the kernel's row rather than taking it for one of the first sampler."""
     with pytest.raises(InputError, match="revision 'new'"):
         tabulate([replace(observe(), versions={"sampler": "new"})])
+
+
+def test_reads_stores_and_parquet_alike(tmp_path: Path) -> None:
+    """Rows without flags, of the devices asked for, from stores, files and folders."""
+    flagged = replace(make_observation(0), flags=frozenset({ObservationFlag.CONTAMINATED}))
+    expected = {make_observation(number).key for number in range(1, 6)}
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    with open_store(tmp_path / "a.sqlite") as store:
+        store.add_many([flagged, *map(make_observation, range(1, 6))])
+        export_parquet(store, folder / "rows.parquet")
+    for source in (tmp_path / "a.sqlite", folder, folder / "rows.parquet"):
+        assert {one.key for one in read_observations([source])} == expected
+        (only,) = {
+            one.launch.device.id for one in read_observations([source], devices=["device-1"])
+        }
+        assert only == "device-1"
+    both = list(read_observations([tmp_path / "a.sqlite", folder]))
+    assert len(both) == 10
+
+
+def test_sources_that_are_not_there_are_errors(tmp_path: Path) -> None:
+    """A missing file and a folder without Parquet files."""
+    with pytest.raises(InputError, match="there is no store"):
+        list(read_observations([tmp_path / "none.sqlite"]))
+    with pytest.raises(InputError, match="no Parquet files"):
+        list(read_observations([tmp_path]))
+    (tmp_path / "cut.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match=r"cut\.parquet: is no Parquet file"):
+        list(read_observations([tmp_path]))
+    with pytest.raises(InputError, match=r"cut\.parquet: is no Parquet file"):
+        list(read_observations([tmp_path / "cut.parquet"]))

@@ -1,10 +1,23 @@
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from kernelcast.models.time_models import make_model
+from kernelcast.models.validation.report import ValidationReport
 from kernelcast.records.errors import InputError
-from kernelcast.training.settings import TrainingSettings
-from kernelcast.training.training import train
+from kernelcast.records.observation import Observation, RunTimes
+from kernelcast.records.training_table import TrainingTable
+from kernelcast.training.settings import (
+    ALL_ROWS,
+    RowFilter,
+    Split,
+    TrainingSettings,
+    ValidationSettings,
+)
+from kernelcast.training.training import score_sampling_points, train, validate_models
+from support.observations import make_observation
 from support.synthetic_rows import make_rows
 
 TABLE = make_rows(kernels=4, sizes=2, devices=3)
@@ -72,3 +85,129 @@ def test_what_cannot_be_trained_at_all_is_an_error() -> None:
         train(TABLE.assign(linear_s=nothing), "hybrid", QUICK)
     with pytest.raises(InputError, match="no model is called 'oracle'"):
         train(TABLE, "oracle", QUICK)
+
+
+KERNELS = make_rows(kernels=5, sizes=3)
+
+
+def validate(
+    table: TrainingTable,
+    *models: str,
+    split: Split = Split.KERNEL,
+    rows: RowFilter = ALL_ROWS,
+) -> ValidationReport:
+    """Validate in this process."""
+    settings = ValidationSettings(split=split, models=models, rows=rows, jobs=1)
+    return validate_models(table, settings)
+
+
+def change(table: TrainingTable, column: str, values: dict[int, float]) -> TrainingTable:
+    """Change some rows of a column."""
+    found = getattr(table, column).copy()
+    for row, value in values.items():
+        found[row] = value
+    return table.assign(**{column: found})
+
+
+def test_rows_outside_the_filter_have_no_part() -> None:
+    """Launches too short, too small or of unknown size are neither learned from nor judged."""
+    table = KERNELS.assign(seconds=0.2 + KERNELS.seconds)
+    table = change(table, "seconds", {0: 0.0999, 7: np.nan})
+    table = change(table, "work_groups", {1: 255, 4: np.nan, 9: 256})
+    kept = np.setdiff1d(np.arange(len(table)), [0, 1, 4, 7])
+    found = validate(table, "linear", "hybrid", rows=RowFilter())
+    assert {*found.rows.keys} == {*table.keys[kept]}
+    assert found == validate(table.take(kept), "linear", "hybrid")
+    everything = validate(table, "linear")
+    assert {*everything.rows.keys} == {*table.keys[np.arange(len(table)) != 7]}
+
+
+def test_a_device_with_too_few_kernels_is_left_out_and_named() -> None:
+    """The other devices are judged."""
+    short = TABLE.devices[0]
+    kernels = sorted({*TABLE.kernels})[:2]
+    table = TABLE.take((TABLE.devices != short) | np.isin(TABLE.kernels.astype(str), kernels))
+    report = validate(table, "linear")
+    assert {one.device for one in report.scores} == {*TABLE.devices} - {short}
+    (reason,) = report.refused.values()
+    assert [*report.refused] == [f"every model on {short}"]
+    assert "2 kernels" in reason
+    assert f"kernelcast collect --device {short}" in reason
+
+
+def test_too_few_rows_say_what_is_missing() -> None:
+    """Counts rows, measured ones, those that the filter takes, and kernels."""
+    seconds = np.where(np.arange(len(KERNELS)) < 4, np.nan, 0.05)
+    table = KERNELS.assign(seconds=seconds)
+    with pytest.raises(InputError) as error:
+        validate(table, "linear", rows=RowFilter())
+    assert str(error.value).startswith(
+        "device-0: 15 rows, 11 measured, 0 of at least 0.1 s and 256 work-groups"
+    )
+    assert "of 0 kernels" in str(error.value)
+    assert "kernelcast collect --device device-0" in str(error.value)
+
+
+@pytest.mark.parametrize("split", [*Split])
+def test_nothing_measured_is_an_error(split: Split) -> None:
+    """Says so, whatever is held out, of empty tables and of tables without times."""
+    nothing = KERNELS.assign(seconds=np.full(len(KERNELS), np.nan))
+    for table in (nothing, nothing.take(np.array([], dtype=np.intp))):
+        with pytest.raises(InputError, match=r"none of them with a measured time.*collect"):
+            validate(table, split=split)
+
+
+def test_applications_are_held_out_as_a_whole() -> None:
+    """Two kernels of an application are predicted together; rows must name theirs."""
+    table = make_rows(kernels=8, sizes=2)
+    report = validate(table, "linear", split=Split.APPLICATION)
+    assert {*report.rows.groups} == {*table.applications}
+    unnamed = table.assign(applications=np.where(table.kernels == table.kernels[0], "",
+                                                   table.applications))  # fmt: skip
+    with pytest.raises(InputError, match="2 of 16 rows name no application; split by kernel"):
+        validate(unnamed, "linear", split=Split.APPLICATION)
+
+
+COST_S = 1e-3  # ten work-groups at 0.1 ms
+
+
+def observe(
+    number: int, seconds: float, samples: Sequence[tuple[int, float | None]]
+) -> Observation:
+    """Make an observation on one device with a sample set per multiple and linear time."""
+    one = make_observation(number, devices=1)
+    sets = tuple(
+        replace(one.samples[0], multiple=multiple, window_set=place, linear_s=linear_s)
+        for place, (multiple, linear_s) in enumerate(samples)
+    )
+    return replace(one, samples=sets, runs=RunTimes(median_s=seconds))
+
+
+def test_scores_of_a_case_by_hand() -> None:
+    """Errors over launches and window sets; the default last; costs as shares."""
+    rows = [
+        observe(1, 0.2, [(0, 0.22), (1, 0.3), (1, 0.2), (2, None)]),
+        observe(2, 0.4, [(0, 0.38), (1, 0.44), (5, 0.2)]),
+    ]
+    found = [*score_sampling_points(rows, RowFilter()).itertuples()]
+    assert [(one.label, one.multiple, one.rows) for one in found] == [
+        ("1, 2", 1, 3), ("5, 6", 5, 1), ("default", 0, 2),
+    ]  # fmt: skip
+    assert {one.device for one in found} == {"device-0"}
+    first, last = found[0], found[-1]
+    assert first.mean == pytest.approx((0.5 + 0.0 + 0.1) / 3)
+    assert first.median == pytest.approx(0.1)
+    assert first.p90 == pytest.approx(0.42)  # 0.8 of the way from 0.1 to 0.5
+    assert first.cost == pytest.approx(COST_S / 0.2)
+    assert last.mean == pytest.approx(0.075)
+    assert last.cost == pytest.approx((COST_S / 0.2 + COST_S / 0.4) / 2)
+
+
+def test_only_launches_that_count_are_judged() -> None:
+    """Short and small launches are left out, and what is read twice counts once."""
+    short = observe(1, 0.09, [(0, 0.3)])
+    good = observe(2, 0.2, [(0, 0.2)])
+    (found,) = score_sampling_points([short, good, good], RowFilter()).itertuples()
+    assert (found.rows, found.mean) == (1, 0.0)
+    assert score_sampling_points([good], RowFilter(least_work_groups=2000)).empty
+    assert score_sampling_points([], ALL_ROWS).empty
