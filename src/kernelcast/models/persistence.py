@@ -34,6 +34,23 @@ class StoredModel:
     """Revisions of the samplers that its rows are of; none where they are not known."""
     versions: Mapping[str, str] = field(default_factory=list_versions)
 
+    def require(self, schema: FeatureSchema | None, sampler: int) -> None:
+        """Refuse features that it does not know, and samples of another sampler."""
+        found = self.model.schema
+        if schema is not None and not (
+            schema.version == found.version and {*found.names} <= {*schema.names}
+        ):
+            raise ModelFileError(
+                f"{self.name}: the model takes features of schema {found.id}, not {schema.id}; "
+                "train it anew on data of that schema"
+            )
+        if self.samplers and self.samplers != (sampler,):
+            raise ModelFileError(
+                f"{self.name}: the model has learned from samples of revision "
+                f"{', '.join(map(str, self.samplers))} of the sampler, not {sampler}; train it "
+                "anew on rows collected with that"
+            )
+
     def describe(self) -> dict[str, Any]:
         return {
             "schema": self.model.schema.id,
@@ -58,29 +75,7 @@ def write_model(stored: StoredModel) -> bytes:
     return _DOCUMENT.write(stored).encode()
 
 
-def read_model(
-    content: bytes,
-    source: str,
-    schema: FeatureSchema | None = None,
-    *,
-    sampler: int | None = None,
-) -> StoredModel:
-    stored = _DOCUMENT.read(content, source)
-    found = stored.model.schema
-    if schema is not None and not (
-        schema.version == found.version and {*found.names} <= {*schema.names}
-    ):
-        raise ModelFileError(
-            f"{source}: the model takes features of schema {found.id}, not {schema.id}; train it "
-            "anew on data of that schema"
-        )
-    if sampler is not None and stored.samplers and stored.samplers != (sampler,):
-        raise ModelFileError(
-            f"{source}: the model has learned from samples of revision "
-            f"{', '.join(map(str, stored.samplers))} of the sampler, not {sampler}; train it anew "
-            "on rows collected with that"
-        )
-    return stored
+read_model = _DOCUMENT.read
 
 
 class ModelRegistry(VersionedFiles):
@@ -89,14 +84,6 @@ class ModelRegistry(VersionedFiles):
     def publish(self, stored: StoredModel) -> str:
         return self.publish_bytes(stored.name, write_model(stored))
 
-    def load(
-        self,
-        name: str,
-        version: str | None = None,
-        schema: FeatureSchema | None = None,
-        *,
-        sampler: int | None = None,
-    ) -> StoredModel:
-        """Load a version: the one given, else the pinned one, else the latest; see `read_model`."""
-        content, url = self.load_bytes(name, version)
-        return read_model(content, url, schema, sampler=sampler)
+    def load(self, name: str, version: str | None = None) -> StoredModel:
+        """Load a version: the one given, else the pinned one, else the latest."""
+        return read_model(*self.load_bytes(name, version))

@@ -80,7 +80,7 @@ class TestModels:
 
     def test_survives_a_file(self, fitted: FittedModel) -> None:
         """A stored model predicts the same to the last bit."""
-        stored = read_model(write_model(name_it(fitted)), "a file", SCHEMA).model
+        stored = read_model(write_model(name_it(fitted))).model
         np.testing.assert_array_equal(stored.forecast(UNSEEN), fitted.forecast(UNSEEN))
         assert stored.describe() == fitted.describe()
 
@@ -109,8 +109,7 @@ def ridge() -> FittedModel:
 def test_files_hold_what_is_known_of_a_model(ridge: FittedModel) -> None:
     """Report, schema, versions and samplers come back; the same model makes the same bytes."""
     report = validate(TABLE, [make_model("linear")], TABLE.kernels)
-    more = FeatureSchema(names=(*SCHEMA.names, "static.more_count"), version=1)
-    stored = read_model(write_model(name_it(ridge, report=report, samplers=(5,))), "a file", more)
+    stored = read_model(write_model(name_it(ridge, report=report, samplers=(5,))))
     assert (stored.report, stored.model.schema, stored.samplers) == (report, SCHEMA, (5,))
     assert "scikit-learn" in stored.versions
     assert write_model(name_it(make_model("ridge").fit(TABLE))) == write_model(name_it(ridge))
@@ -135,12 +134,13 @@ def test_damaged_and_foreign_files_are_refused(
 
 def test_files_of_other_schemas_and_samplers_are_refused(ridge: FittedModel) -> None:
     """A model is not given features that it does not know, nor samples of another sampler."""
-    content = write_model(name_it(ridge, samplers=(4,)))
+    stored = name_it(ridge, samplers=(4,))
     narrow = FeatureSchema(names=SCHEMA.names[1:], version=1)
+    stored.require(FeatureSchema(names=(*SCHEMA.names, "static.more_count"), version=1), 4)
     with pytest.raises(ModelFileError, match=rf"{SCHEMA.id}, not {narrow.id}"):
-        read_model(content, "x", narrow)
+        stored.require(narrow, 4)
     with pytest.raises(ModelFileError, match="revision 4 of the sampler, not 5"):
-        read_model(content, "x", sampler=5)
+        stored.require(None, 5)
 
 
 @pytest.mark.parametrize("scheme", ["", "memory://"])

@@ -94,7 +94,9 @@ class TrainedModels:
         def load(place: str, name: str, version: str) -> "StoredModel":
             from kernelcast.models.persistence import ModelRegistry
 
-            return ModelRegistry(url=place).load(name, version, schema, sampler=SAMPLER)
+            stored = ModelRegistry(url=place).load(name, version)
+            stored.require(schema, SAMPLER)
+            return stored
 
         key = "" if schema is None else schema.id
         found, failures = self._search(self._candidates(device_id, model), key, load)
