@@ -8,6 +8,7 @@ numbers are rounded, and the file names rows and libraries.
 import shutil
 from pathlib import Path
 
+from kernelcast.models.evidence.model import publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.trained_models import find_shipped
 from kernelcast.sampling.plan import SAMPLER
@@ -23,11 +24,12 @@ def main() -> None:
     folder = Path(find_shipped())
     shutil.rmtree(folder, ignore_errors=True)
     files = VersionedFiles(url=str(folder))
-    for one in calibrate_evidence(rows, machines_beside([MEASURED])):
-        if one.name.startswith("evidence_runtime/"):
-            correction = one.model.correction
+    for name, model, _ in calibrate_evidence(rows, machines_beside([MEASURED])):
+        if name.startswith("evidence_runtime/"):
+            correction = model.correction
             told = "no correction" if correction is None else f"corrected by {correction.learner}"
-            print(f"{one.name}: {one.publish(files)}, {one.model.facts['rows']} rows, {told}")
+            version = publish_evidence(files, name, model)
+            print(f"{name}: {version}, {model.facts['rows']} rows, {told}")
 
 
 if __name__ == "__main__":

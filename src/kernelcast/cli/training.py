@@ -107,6 +107,7 @@ def train(
     })  # fmt: skip
     name, started_s = POOLED_MODEL if is_pooled else name, time.time()
     from kernelcast.cli.collecting import Collected
+    from kernelcast.models.evidence.model import publish_evidence
     from kernelcast.models.persistence import write_model
     from kernelcast.models.validation.report import summarise_report
     from kernelcast.models.versioned_files import write_bytes
@@ -147,12 +148,16 @@ def train(
         kept.failures += [(one, KernelcastError(why)) for one, why in outcome.refused.items()]
         for one, why in outcome.left_out.items():
             complain(f"{one}: {why}")
-    calibrated = []
+    calibrated: list[dict[str, Any]] = []
     if registry is not None and not kept.is_interrupted:
         calibrated = [
-            (one, f"{registry.url}/{one.name} as {one.publish(registry)}")
-            for one in calibrate_evidence(seen, tables.machines_beside(sources))
-        ]
+            {
+                "name": one,
+                "place": f"{registry.url}/{one} as {publish_evidence(registry, one, model)}",
+                "devices": devices, "rows": model.facts["rows"], "calibrated": dict(model.facts),
+            }
+            for one, model, devices in calibrate_evidence(seen, tables.machines_beside(sources))
+        ]  # fmt: skip
     models = [model for model, _ in kept.answers]
     reports = [one.report for one in models if one.report is not None]
     asked = {"data_digest": table.digest, "rows": len(table), "model": name, **asdict(settings)}
@@ -170,21 +175,14 @@ def train(
         for one, place in kept.answers
     ]  # fmt: skip
     content += [{"name": one, "error_message": str(why)} for one, why in kept.failures]
-    content += [
-        {
-            "name": one.name, "place": place, "devices": list(one.devices),
-            "rows": one.model.facts["rows"], "calibrated": dict(one.model.facts),
-        }
-        for one, place in calibrated
-    ]  # fmt: skip
     present(
-        content,
+        [*content, *calibrated],
         *([_tabulate(models)] if models else ()),
         *(f"{model.name}: written to {place}" for model, place in kept.answers),
         *(
-            f"{one.name}: calibrated with {one.model.facts['rows']:,} launches of "
-            f"{one.model.facts['kernels']} kernels, written to {place}"
-            for one, place in calibrated
+            f"{one['name']}: calibrated with {one['rows']:,} launches of "
+            f"{one['calibrated']['kernels']} kernels, written to {one['place']}"
+            for one in calibrated
         ),
     )
     return kept.conclude()

@@ -200,16 +200,10 @@ class FittedRegression:
         found: Numbers
         if not len(place):
             return np.zeros(0)
-        if len(self.roots):
-            found = self.intercept + self._walk(place)
-        elif self.gamma:
-            found = np.exp(-self.gamma * squares) @ self.weights + self.intercept
-        else:
-            found = place @ self.weights + self.intercept
-        return found
-
-    def _walk(self, place: Numbers) -> Numbers:
-        """Sum the leaves that launches come to, all launches and trees a step at a time."""
+        if not len(self.roots):
+            found = (np.exp(-self.gamma * squares) if self.gamma else place) @ self.weights
+            return found + self.intercept
+        # Sum the leaves that launches come to, all launches and trees a step at a time.
         columns, left, right = (self.nodes[:, one].astype(np.intp) for one in (0, 2, 3))
         here = np.tile(self.roots.astype(np.intp), (len(place), 1))
         while (is_inner := columns[here] >= 0).any():
@@ -217,7 +211,7 @@ class FittedRegression:
             node = here[row, tree]
             goes_left = place[row, columns[node]] <= self.nodes[node, 1]
             here[row, tree] = np.where(goes_left, left[node], right[node])
-        found: Numbers = self.nodes[here, 4].sum(axis=1)
+        found = self.intercept + self.nodes[here, 4].sum(axis=1)
         return found
 
     def gate(self, corrections: Numbers, distances: Numbers) -> Numbers:
@@ -268,10 +262,6 @@ def fit_regression(
     )  # fmt: skip
     distance = float(np.median(squares))
     settings = LEARNERS[learner]
-
-    def fit(rows: Groups, setting: Setting) -> FittedRegression:
-        return _fit(rough, place[rows], targets[rows], setting, distance)
-
     some = np.arange(len(place))
     if parts is None:
         some = _choose(len(place), EVIDENCE_ROWS, EVIDENCE_ROWS)
@@ -280,7 +270,7 @@ def fit_regression(
     for train, test in parts:
         seen, unseen = some[train], some[test]
         for number, setting in enumerate(settings):
-            fitted = fit(seen, setting)
+            fitted = _fit(rough, place[seen], targets[seen], setting, distance)
             between = _square_distances(place[unseen], fitted.points)
             raw[number, test] = fitted._evaluate(place[unseen], between)
     distances, told = nearest[some] / reach, targets[some]
@@ -292,7 +282,7 @@ def fit_regression(
         corrections[test] = gate.gate(raw[number, test], distances[test])
     number, gate = _choose_gate(rough, raw, told, distances, groups[some], least_gain)
     found = replace(
-        fit(np.arange(len(place)), settings[number]),
+        _fit(rough, place, targets, settings[number], distance),
         share=gate.share, threshold=gate.threshold, inner_error=gate.inner_error,
     )  # fmt: skip
     return found, some, corrections, distances

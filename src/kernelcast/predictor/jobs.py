@@ -19,6 +19,7 @@ from kernelcast.collection.collection import (
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.devices import choose_devices
+from kernelcast.models.evidence.model import publish_evidence
 from kernelcast.models.persistence import ModelRegistry, StoredModel
 from kernelcast.models.time_models import make_model
 from kernelcast.models.validation.comparison import RESAMPLES, comparison_to_json
@@ -206,9 +207,9 @@ def _train(
         report=_tell_fits(report),
     )
     calibrated = [
-        {"name": one.name, "version": one.publish(registry), "devices": list(one.devices),
-         **one.model.facts}
-        for one in calibrate_evidence(seen, machines_beside())
+        {"name": name, "version": publish_evidence(registry, name, model), "devices": devices,
+         **model.facts}
+        for name, model, devices in calibrate_evidence(seen, machines_beside())
     ]  # fmt: skip
     left_out += [f"{name}: {why}" for name, why in outcome.left_out.items()]
     refused = dict(outcome.refused)

@@ -7,7 +7,7 @@ first whole run are what a first answer has.
 import hashlib
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -19,11 +19,10 @@ from kernelcast.models.evidence.model import (
     BUILT_IN,
     EvidenceModel,
     know_analytic,
-    publish_evidence,
     read_moment,
 )
 from kernelcast.models.evidence.sizes import KnownSize, measure_work
-from kernelcast.models.versioned_files import VersionedFiles, list_versions
+from kernelcast.models.versioned_files import list_versions
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.machine import MachineDescription, read_peaks
 from kernelcast.records.observation import Observation
@@ -98,20 +97,11 @@ def make_row(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibratedEvidence:
-    name: str
-    model: EvidenceModel
-    devices: tuple[str, ...]
-
-    def publish(self, registry: VersionedFiles) -> str:
-        return publish_evidence(registry, self.name, self.model)
-
-
 def calibrate_evidence(
     observations: Iterable[Observation], find_machine: FindMachine, names: Collection[str] = ()
-) -> list[CalibratedEvidence]:
-    """Calibrate a model per device, per runtime, and one for any CPU device; or those named."""
+) -> list[tuple[str, EvidenceModel, list[str]]]:
+    """Calibrate a model per device, per runtime, and one for any CPU device, or those named; return
+    each with its name before it and the devices that taught it behind."""
     by_name: dict[str, list[Observation]] = {}
     for one in observations:
         machine = find_machine(one.launch.device.id)
@@ -150,6 +140,5 @@ def calibrate_evidence(
         }  # fmt: skip
         if {*revisions} == {REVISION}:
             facts[CPU_MODEL] = REVISION
-        calibrated = replace(model, facts=facts)
-        found.append(CalibratedEvidence(name=name, model=calibrated, devices=tuple(known)))
+        found.append((name, replace(model, facts=facts), known))
     return found

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernelcast.analytic.cpu.estimate import REVISION
-from kernelcast.models.evidence.model import load_evidence, model_to_json
+from kernelcast.models.evidence.model import load_evidence, model_to_json, publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.records.observation import Observation
 from kernelcast.training.evidence import calibrate_evidence, make_row, read_launches
@@ -52,18 +52,18 @@ def test_models_of_device_runtime_and_cpu_are_calibrated_and_shown(
     """Publishes one each, as versions that can be looked at; they name the rows' CPU model."""
     registry = VersionedFiles(url=str(tmp_path))
     found = calibrate_evidence(few, machines_beside([PATH]))
-    assert [one.name for one in found] == [
+    assert [name for name, *_ in found] == [
         f"evidence/{DEVICE}", "evidence_cpu", "evidence_runtime/rusticl",
     ]  # fmt: skip
-    for one in found:
-        version = one.publish(registry)
-        assert load_evidence(registry, one.name, version).facts == one.model.facts
-        assert one.devices == (DEVICE,)
-        assert registry.find_model(one.name).used == version
-        assert CPU_MODEL not in one.model.facts  # the rows do not say
+    for name, model, devices in found:
+        version = publish_evidence(registry, name, model)
+        assert load_evidence(registry, name, version).facts == model.facts
+        assert devices == [DEVICE]
+        assert registry.find_model(name).used == version
+        assert CPU_MODEL not in model.facts  # the rows do not say
     ours = [replace(one, versions={**one.versions, CPU_MODEL: str(REVISION)}) for one in few]
-    (one,) = calibrate_evidence(ours, lambda _: None, [found[0].name])
-    assert one.model.facts[CPU_MODEL] == REVISION
+    ((_, model, _),) = calibrate_evidence(ours, lambda _: None, [found[0][0]])
+    assert model.facts[CPU_MODEL] == REVISION
 
 
 def test_too_few_launches_calibrate_nothing(observations: list[Observation]) -> None:
@@ -77,8 +77,7 @@ def test_a_shipped_model_is_made_anew_of_the_same_rows() -> None:
     measured, files_of = folder / "training_data/measured", folder / "models/pretrained"
     name = "evidence_runtime/rusticl"
     rows = [*read_parquet(measured / "rusticl-llvmpipe-amd-epyc-2b30.parquet")]
-    (found,) = calibrate_evidence(reversed(rows), machines_beside([measured]), [name])
-    made = found.model
+    ((_, made, _),) = calibrate_evidence(reversed(rows), machines_beside([measured]), [name])
     shipped = load_evidence(VersionedFiles(url=str(files_of)), name)
     held, wanted = (json.loads(model_to_json(one)) for one in (made, shipped))
     for one in (held, wanted):
