@@ -163,22 +163,13 @@ class FittedModel:
         """Predict times of whole launches, in seconds: the middle, the ends of an interval, and
         which launches are like those of the training."""
         check_coverage(coverage)
-        seconds, corrections, distances = self._predict(table)
+        seconds, corrections, distances, noises = self._predict(table)
         signs = _list_signs(table, corrections, distances)
         width = self.calibration.half_width(signs, distances, coverage)
-        for place, (_, noise) in self._recall(table).items():
-            width[place] = (
-                NormalDist().inv_cdf((1.0 + coverage) / 2.0) * noise * _NOISE_TO_DEVIATION
-            )
+        deviations = NormalDist().inv_cdf((1.0 + coverage) / 2.0) * noises * _NOISE_TO_DEVIATION
+        width = np.where(np.isnan(noises), width, deviations)
         factor = np.exp(width)
         return seconds, seconds / factor, seconds * factor, distances <= 1.0
-
-    def correct(self, table: TrainingTable) -> tuple[Numbers, Numbers]:
-        """Return corrections and distances to the training; zeros where nothing is corrected."""
-        if self.correction is None:
-            return np.zeros(len(table)), np.zeros(len(table))
-        columns = self.model.make_columns(table, self.model.refer(table))
-        return self.correction.predict(columns)
 
     def describe(self) -> dict[str, object]:
         found: dict[str, object] = {"name": self.name, "reference": self.model.reference}
@@ -191,22 +182,23 @@ class FittedModel:
                 "inner_error": self.correction.inner_error,
                 "columns": len(self.correction.names),
             }
-        return {
-            **found,
-            **({"launches": len(self.launches)} if self.launches else {}),
-            **self.facts,
-        }
+        if self.launches:
+            found["launches"] = len(self.launches)
+        return {**found, **self.facts}
 
-    def _predict(self, table: TrainingTable) -> tuple[Numbers, Numbers, Numbers]:
+    def _predict(self, table: TrainingTable) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+        """Return times, corrections, distances to the training, and the noise of launches that it
+        remembers, NaN of others."""
         if (table.schema.version, table.schema.names) != (self.schema.version, self.schema.names):
             raise InputError(
                 f"the model was trained on features of schema {self.schema.id}, these are of "
                 f"{table.schema.id}; train anew, or take a model of that schema"
             )
-        known = self._recall(table)
+        names = zip(table.problems.tolist(), table.devices.tolist(), strict=True)
+        recalled = [self.launches.get("@".join(one), (np.nan, np.nan)) for one in names]
+        told, noises = np.array(recalled).reshape(-1, 2).T
         reference_s = self.model.refer(table)
-        missing = np.isnan(reference_s)
-        missing[[*known]] = False
+        missing = np.isnan(reference_s) & np.isnan(told)
         if missing.any():
             first = int(np.argmax(missing))
             raise InputError(
@@ -214,19 +206,12 @@ class FittedModel:
                 f"start from, the first is row {first} ({table.kernels[first]}); sample them, or "
                 "take a model that needs no samples"
             )
-        corrections, distances = self.correct(table)
-        seconds = reference_s * np.exp(corrections)
-        for place, (told, _) in known.items():
-            seconds[place] = told
-        return seconds, corrections, distances
-
-    def _recall(self, table: TrainingTable) -> dict[int, tuple[float, float]]:
-        """Return median and noise of launches that were measured, by their places."""
-        if not self.launches:
-            return {}
-        names = zip(table.problems.tolist(), table.devices.tolist(), strict=True)
-        found = ((place, self.launches.get("@".join(one))) for place, one in enumerate(names))
-        return {place: one for place, one in found if one is not None}
+        corrections, distances = np.zeros(len(table)), np.zeros(len(table))
+        if self.correction is not None:
+            columns = self.model.make_columns(table, reference_s)
+            corrections, distances = self.correction.predict(columns)
+        seconds = np.where(np.isnan(told), reference_s * np.exp(corrections), told)
+        return seconds, corrections, distances, noises
 
 
 def _remember(table: TrainingTable) -> dict[str, tuple[float, float]]:
