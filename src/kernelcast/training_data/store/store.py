@@ -167,16 +167,13 @@ class Store(Database):
         column = OBSERVATIONS.c.key
         is_whole = len(key) == 64  # found by the index; a beginning is looked for
         begins = column == key if is_whole else sa.func.substr(column, 1, len(key)) == key
-        with self.read() as connection:
-            found = connection.execute(
-                sa.select(OBSERVATIONS).where(begins).limit(2)
-            ).mappings().all()  # fmt: skip
+        found = self.select(sa.select(OBSERVATIONS).where(begins).limit(2))
         if len(found) != 1:
             raise InputError(
                 f"{self.where}: {'several keys begin' if found else 'no key begins'} with {key!r}; "
                 "`kernelcast data ls` shows the keys"
             )
-        return row_to_observation(dict(found[0]), self.schemas())
+        return row_to_observation(dict(found[0]._mapping), self.schemas())
 
     def find(self, wanted: Selection = EVERYTHING) -> Iterator[Observation]:
         """Read observations, in the order of their keys, a batch in memory at a time."""
@@ -196,28 +193,22 @@ class Store(Database):
 
     def failures(self, wanted: Selection = EVERYTHING) -> list[FailureRecord]:
         query = sa.select(FAILURES).where(*list_conditions(wanted, FAILURES))
-        with self.read() as connection:
-            rows = connection.execute(query.order_by(FAILURES.c.key)).mappings().all()
-        return [row_to_failure(dict(row)) for row in rows]
+        return [row_to_failure(dict(one._mapping)) for one in self.select(query.order_by("key"))]
 
     def count(self, wanted: Selection = EVERYTHING) -> int:
         query = sa.select(sa.func.count()).select_from(OBSERVATIONS)
-        with self.read() as connection:
-            found = connection.scalar(query.where(*list_conditions(wanted, OBSERVATIONS)))
-        return int(found or 0)
+        return int(self.select(query.where(*list_conditions(wanted, OBSERVATIONS)))[0][0])
 
     def schemas(self) -> dict[str, FeatureSchema]:
-        with self.read() as connection:
-            rows = connection.execute(sa.select(FEATURE_SCHEMAS)).all()
         return {
             row.id: FeatureSchema(names=tuple(json.loads(row.names)), version=row.version)
-            for row in rows
+            for row in self.select(sa.select(FEATURE_SCHEMAS))
         }
 
     def select(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:
         """Run a query on the store's tables; for summaries inside this room."""
         with self.read() as connection:
-            return list(connection.execute(query).all())
+            return [*connection.execute(query)]
 
     def find_damage(self) -> list[str]:
         """Have SQLite look at all of its file, and PostgreSQL at the index of each primary key."""
