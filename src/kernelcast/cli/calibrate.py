@@ -148,9 +148,10 @@ def _calibrate(
     devices = choose_devices(device_ids)
     if settings.output is not None and len(devices) > 1:
         raise InputError(f"--output takes one device, found {len(devices)}; choose one by --device")
-    outcomes = Collected[tuple[DeviceDescription, Calibration | KernelcastError]](
+    outcomes = Collected[tuple[DeviceDescription, Calibration]](
         when_interrupted="what was measured is kept, the same command goes on from there"
     )
+    failed: list[dict[str, object]] = []
     with progress_bar() as tell, outcomes.until_interrupted():
         began_s: dict[str, float] = {}
         warned: set[str] = set()
@@ -174,33 +175,30 @@ def _calibrate(
             except InputError:
                 raise  # the same for every device, such as a folder that cannot be written
             except KernelcastError as error:
-                outcomes.answers.append((device, error))
                 outcomes.failures.append(("", error))
-    last = sorted(outcomes.answers, key=lambda one: isinstance(one[1], KernelcastError))
-    content = []
-    for device, outcome in last:
-        told = {"error_message": str(outcome)} if isinstance(outcome, KernelcastError) else {
-            "file": str(outcome.path), "durations_seconds": dict(outcome.durations_s),
-            "resumed": list(outcome.resumed), "failed": dict(outcome.failed),
-            "machine": machine_to_plain(outcome.machine),
-        }  # fmt: skip
-        content.append({"device": device.name, "device_id": device.id, **told})
-    present(content)
-    machines = []
-    for device, outcome in outcomes.answers:
-        if isinstance(outcome, KernelcastError):
-            continue
-        machines.append(outcome.machine)
-        took = format_seconds(sum(outcome.durations_s.values()))
-        more = f", {len(outcome.resumed)} more had run before" if outcome.resumed else ""
-        ran = f"{len(outcome.durations_s)} microbenchmarks in {took}{more}"
-        show(*_describe(outcome.machine))
-        show(f"{ran}; written to {outcome.path}")
-        for name, reason in outcome.failed.items():
+                failed.append({
+                    "device": device.name, "device_id": device.id, "error_message": str(error),
+                })  # fmt: skip
+    content = [
+        {
+            "device": device.name, "device_id": device.id, "file": str(one.path),
+            "durations_seconds": dict(one.durations_s), "resumed": list(one.resumed),
+            "failed": dict(one.failed), "machine": machine_to_plain(one.machine),
+        }
+        for device, one in outcomes.answers
+    ]  # fmt: skip
+    present([*content, *failed])
+    for device, one in outcomes.answers:
+        took = format_seconds(sum(one.durations_s.values()))
+        more = f", {len(one.resumed)} more had run before" if one.resumed else ""
+        ran = f"{len(one.durations_s)} microbenchmarks in {took}{more}"
+        show(*_describe(one.machine))
+        show(f"{ran}; written to {one.path}")
+        for name, reason in one.failed.items():
             complain(f"{device.id}: {name} failed: {reason}")
     status = outcomes.conclude()
-    if machines:
-        _write_page(page, machines)
+    if outcomes.answers:
+        _write_page(page, [one.machine for _, one in outcomes.answers])
     return status
 
 

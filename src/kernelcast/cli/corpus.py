@@ -1,6 +1,6 @@
 """``kernelcast corpus``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -84,37 +84,32 @@ def check(
     with collected.until_interrupted(), progress() as report:
         report("looking for devices")
         devices = choose_devices(device_ids)
-        checks = check_on_devices(kernels, devices, timeout_s=timeout_s, report=report)
-        for outcome in checks:
-            outcomes.append(outcome)
+        outcomes.extend(check_on_devices(kernels, devices, timeout_s=timeout_s, report=report))
     counts = {status: sum(one.status is status for one in outcomes) for status in CheckStatus}
     words = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
     content = [{**to_plain(one), "seconds": round(one.seconds, 3)} for one in outcomes]
-    present(content, *((_list_outcomes(outcomes), words) if outcomes else ()))
+    # A row per kernel, a column per device.
+    names = dict.fromkeys(one.device_id for one in outcomes)
+    cells = {
+        (one.kernel, one.device_id): f"passed in {format_seconds(one.seconds)}"
+        if one.status is CheckStatus.PASSED
+        else one.status.value
+        for one in outcomes
+    }
+    table = Table(
+        columns=dict.fromkeys(("kernel", *names), "text"),
+        rows=[
+            (kernel, *(cells.get((kernel, device), "") for device in names))
+            for kernel in dict.fromkeys(one.kernel for one in outcomes)
+        ],
+    )
+    present(content, *((table, words) if outcomes else ()))
     collected.failures += [
         (f"{one.kernel} on {one.device_id}", KernelcastError(f"{one.status}: {one.explanation}"))
         for one in outcomes
         if one.status in {CheckStatus.DIFFERS, CheckStatus.FAILED}
     ]
     return collected.conclude()
-
-
-def _list_outcomes(outcomes: Sequence[CheckOutcome]) -> Table:
-    """List how checks ended: a row per kernel, a column per device."""
-    devices = dict.fromkeys(outcome.device_id for outcome in outcomes)
-    by_place = {
-        (outcome.kernel, outcome.device_id): f"passed in {format_seconds(outcome.seconds)}"
-        if outcome.status is CheckStatus.PASSED
-        else outcome.status.value
-        for outcome in outcomes
-    }
-    return Table(
-        columns=dict.fromkeys(("kernel", *devices), "text"),
-        rows=[
-            (name, *(by_place.get((name, device), "") for device in devices))
-            for name in dict.fromkeys(outcome.kernel for outcome in outcomes)
-        ],
-    )
 
 
 @option.command(json="", of=corpus)

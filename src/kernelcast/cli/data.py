@@ -74,16 +74,15 @@ def list_rows(
     with open_data_store(place, must_exist=True) as store:
         if wants_failures:
             rows = [failure_to_json(one) for one in store.failures(wanted)]
-            columns = {"kernel": "", "device_id": "", "global_size": "", "kind": "",
-                       "message": "what went wrong"}  # fmt: skip
+            columns = ("kernel", "device_id", "global_size", "kind", "message: what went wrong")
         elif wants_rows:
             rows = [observation_to_json(one, is_full=False) for one in store.find(wanted)]
             columns = _ROW_COLUMNS
         else:
             rows = summarise_store(store, wanted, by=by)
-            columns = {"group": by} | dict.fromkeys(
-                ("rows", "kernels", "devices", "flagged", "shortest_s", "longest_s",
-                 "median_noise", "newest"), ""
+            columns = (
+                f"group: {by}", "rows", "kernels", "devices", "flagged", "shortest_s", "longest_s",
+                "median_noise", "newest",
             )  # fmt: skip
     present(rows, _tabulate(rows, columns) if rows else "nothing there that fits")
 
@@ -94,19 +93,20 @@ _UNITS: Final = {
     **dict.fromkeys(("median_noise", "noise"), "share"),
 }
 """Units of the numbers in rows of JSON, by their keys."""
-_ROW_COLUMNS: Final = {
-    "key": "", "kernel": "", "device_id": "", "global_size": "", "local_size": "",
-    "seconds": "time", "noise": "", "origin": "", "flags": "",
-}  # fmt: skip
+_ROW_COLUMNS: Final = (
+    "key", "kernel", "device_id", "global_size", "local_size", "seconds: time", "noise", "origin",
+    "flags",
+)  # fmt: skip
 
 
-def _tabulate(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> Table:
+def _tabulate(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Table:
     """Make a table of rows as JSON has them: keys, and titles where keys do not serve."""
+    pairs = [(name, title) for name, _, title in (one.partition(": ") for one in columns)]
     return Table.of(rows, {
         title or name.removesuffix("_s").removesuffix("_id").replace("_", " "): (
             _UNITS.get(name, "text"), partial(_show, name)
         )
-        for name, title in columns.items()
+        for name, title in pairs
     })  # fmt: skip
 
 
@@ -132,16 +132,14 @@ def show_rows(
     """Show observations in full, by their keys or the beginnings of them."""
     with open_data_store(place, must_exist=True) as store:
         found: list[Any] = [observation_to_json(store.get(key)) for key in keys]
-    samples = {"multiple": "", "window_set": "", "work_groups": "", "linear_s": "linear model",
-               "sampling_s": ""}  # fmt: skip
+    samples = ("multiple", "window_set", "work_groups", "linear_s: linear model", "sampling_s")
     parts: list[Part] = []
     for one in found:
-        facts = {
+        parts.append({
             name: str(value) if name in {"key", *_UNITS} else _show(name, one)
             for name, value in one.items()
             if name not in {"samples", "features"}
-        }
-        parts.append(facts)
+        })  # fmt: skip
         if one["samples"]:
             parts.append(_tabulate(one["samples"], samples))
         if one["features"]:
@@ -166,9 +164,7 @@ def export_rows(
 
     with open_data_store(place, must_exist=True) as store, progress() as report:
         count = export_parquet(store, file, wanted, report=lambda n: report(f"{n:,} rows"))
-    content = {"file": str(file), "rows": count}
-    told = f"{count:,} observations written to {file}"
-    present(content, told)
+    present({"file": str(file), "rows": count}, f"{count:,} observations written to {file}")
 
 
 @option.command("import", of=data, short="Add observations from files.")
@@ -246,7 +242,7 @@ def check_rows(
     rows = [pick(one, "kind", "key", "kernel", "device_id", "message", "advice") for one in found]
     parts: list[Part] = []
     if found:
-        columns = {"kind": "", "key": "", "kernel": "", "device_id": "", "message": "what is wrong"}
+        columns = ("kind", "key", "kernel", "device_id", "message: what is wrong")
         parts = [_tabulate(rows, columns)]
         parts += dict.fromkeys(f"{one.kind}: {one.advice}" for one in found)
     elif not removes:

@@ -107,12 +107,18 @@ def estimate(  # noqa: PLR0913 - each is an option
     answers = collected.answers
     parts: list[Part] = []
     if is_answered := any(answer.estimate for answer in answers):
-        parts = [
-            list_answers(answers, coverage=settings.coverage, is_measured=settings.measure),
-            *(f"note: {line}" for line in _list_kept_samples(answers, began)),
-            *(f"warning: {warning}" for warning in list_warnings(answers)),
-            *(list_explanations(answers) if explain else ()),
-        ]
+        parts.append(list_answers(answers, settings.coverage, is_measured=settings.measure))
+        for answer in answers:
+            pieces = () if answer.estimate is None else answer.estimate.list_pieces()
+            times = [piece.measured_at for piece in pieces if piece.measured_at]
+            if last := max((one for one in times if one < began), default=None):
+                parts.append(
+                    f"note: {answer.problem} on {answer.device_id}: rests on samples taken "
+                    f"{format_duration((began - last).total_seconds())} ago, at "
+                    f"{last:%Y-%m-%d %H:%M:%S} UTC; --no-history samples anew"
+                )
+        parts += [f"warning: {warning}" for warning in list_warnings(answers)]
+        parts += list_explanations(answers) if explain else ()
     present(
         [answer.to_dict() for answer in answers], *parts,
         figure=chart_answers(answers) if is_answered else None,
@@ -125,7 +131,7 @@ def estimate(  # noqa: PLR0913 - each is an option
     return status
 
 
-def list_answers(answers: Sequence[DeviceAnswer], *, coverage: float, is_measured: bool) -> Table:
+def list_answers(answers: Sequence[DeviceAnswer], coverage: float, *, is_measured: bool) -> Table:
     """List answers; a device that failed says so, its error goes elsewhere."""
     interval = f"{coverage * 100:g} % interval"
     measured = ("measured", "noise", "error", "one run off")
@@ -133,6 +139,17 @@ def list_answers(answers: Sequence[DeviceAnswer], *, coverage: float, is_measure
     def of(write: Callable[[Estimate], Value]) -> Field:
         """Write something of an estimate; nothing where there is none."""
         return lambda one: "" if one.estimate is None else write(one.estimate)
+
+    def describe_saturation(point: SaturationPoint | None) -> str:
+        """Write the value in use, and the other where rules and measurement disagree."""
+        if point is None:
+            return ""
+        text = f"{point.p_sat.value} {point.p_sat.source}"
+        if point.disagreement is None:
+            return text
+        others = {"computed": point.computed, "measured": point.measured}
+        used = point.p_sat.source
+        return ", ".join([text, *(f"{n} {how}" for how, n in others.items() if how != used)])
 
     def describe(part_s: float, seconds: float) -> str:
         """Write a time, its share of the kernel's time, or how many times as long it took."""
@@ -150,7 +167,7 @@ def list_answers(answers: Sequence[DeviceAnswer], *, coverage: float, is_measure
             format_range(one.now.low, one.now.high) if one.now else ""
         ))),
         "tier": ("text", of(lambda one: str(one.tier))),
-        "P_sat": ("text", of(lambda one: _describe_saturation(one.saturation))),
+        "P_sat": ("text", of(lambda one: describe_saturation(one.saturation))),
         "work-groups\nsampled": ("number", of(lambda one: (
             f"{one.sampled_work_groups:,} of {one.ndrange.work_group_count:,}"
         ))),
@@ -176,18 +193,6 @@ def list_answers(answers: Sequence[DeviceAnswer], *, coverage: float, is_measure
     )
 
 
-def _describe_saturation(saturation: SaturationPoint | None) -> str:
-    """Write the value in use, and the other where rules and measurement disagree."""
-    if saturation is None:
-        return ""
-    used = saturation.p_sat
-    text = f"{used.value} {used.source}"
-    if saturation.disagreement is None:
-        return text
-    others = {"computed": saturation.computed, "measured": saturation.measured}
-    return ", ".join([text, *(f"{n} {how}" for how, n in others.items() if how != used.source)])
-
-
 def list_warnings(answers: Sequence[DeviceAnswer]) -> list[str]:
     """Write each warning once, with the problems and devices it is about."""
     places: dict[str, list[str]] = {}
@@ -195,22 +200,6 @@ def list_warnings(answers: Sequence[DeviceAnswer]) -> list[str]:
         for warning in answer.estimate.warnings if answer.estimate else ():
             places.setdefault(warning, []).append(f"{answer.problem} on {answer.device_id}")
     return [f"{', '.join(where)}: {warning}" for warning, where in places.items()]
-
-
-def _list_kept_samples(answers: Sequence[DeviceAnswer], began: datetime) -> Iterator[str]:
-    """Say which answers rest on samples that were there before, and since when."""
-    for answer in answers:
-        pieces = () if answer.estimate is None else answer.estimate.list_pieces()
-        times = [
-            piece.measured_at for piece in pieces if piece.measured_at and piece.measured_at < began
-        ]
-        if times:
-            last = max(times)
-            yield (
-                f"{answer.problem} on {answer.device_id}: rests on samples taken "
-                f"{format_duration((began - last).total_seconds())} ago, at "
-                f"{last:%Y-%m-%d %H:%M:%S} UTC; --no-history samples anew"
-            )
 
 
 def chart_answers(answers: Sequence[DeviceAnswer]) -> Figure:

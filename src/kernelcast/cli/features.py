@@ -143,7 +143,22 @@ def describe(answer: KernelFeatures) -> Iterator[Part]:
     for name, table in tables.items():
         if table.rows:
             yield Section(title=name, parts=[table])
-    yield Section(title="Understood", parts=list(_describe_gaps(answer)))
+    gaps = facts.told_gaps
+    understood: list[Part] = [
+        f"{format_share(facts.coverage)} of {len(facts.accesses)} accesses; "
+        f"{len(gaps) or 'no'} gap{'' if len(gaps) == 1 else 's'}",
+        *(f"line {gap.line}: {gap.reason}" if gap.line else gap.reason for gap in gaps),
+        *dict.fromkeys(
+            f"line {one.line}: {one.reason}"
+            for one in facts.accesses
+            if one.pattern is not AddressPattern.UNKNOWN and one.reason
+        ),
+    ]
+    if not counters.is_exact:
+        understood.append(
+            "counts are estimates: what depends on data is guessed; on a device it is counted"
+        )
+    yield Section(title="Understood", parts=understood)
     # List the vector by group, one column per device; what is 0 everywhere in one line.
     found = {one.id: said for one, said in answer.devices if isinstance(said, DeviceFindings)}
     vectors = {key: one.vector for key, one in found.items() if one.vector is not None}
@@ -293,38 +308,29 @@ def list_accesses(answer: KernelFeatures) -> Table:
     )  # fmt: skip
 
 
-def _describe_gaps(answer: KernelFeatures) -> Iterator[str]:
-    facts, gaps = answer.facts, answer.facts.told_gaps
-    yield (
-        f"{format_share(facts.coverage)} of {len(facts.accesses)} accesses; "
-        f"{len(gaps) or 'no'} gap{'' if len(gaps) == 1 else 's'}"
-    )
-    for gap in gaps:
-        yield f"line {gap.line}: {gap.reason}" if gap.line else gap.reason
-    blurred = [access for access in facts.accesses if access.pattern is not AddressPattern.UNKNOWN]
-    for line, reason in dict.fromkeys((one.line, one.reason) for one in blurred if one.reason):
-        yield f"line {line}: {reason}"
-    if not answer.best_counters.is_exact:
-        yield "counts are estimates: what depends on data is guessed; on a device it is counted"
-
-
 def show_source(features: KernelFeatures) -> Iterator[Part]:
     """Put beside each line what it executes, and below it where each of its accesses goes."""
     lines, counters = annotate(features), features.best_counters
-    counted = [one.number for one in lines if one.runs is not None]
+    # Of a long source, what is near the kernel's own lines.
+    counted = [features.facts.line, *(one.number for one in lines if one.runs is not None)]
+    near = {number for line in counted for number in range(line - 6, line + 3)}
+    gap = ("", "", "", "", "", "...")
     rows: list[tuple[Value, ...]] = []
-    hot = []
-    for number in _list_shown(len(lines), [features.facts.line, *counted]):
-        if number is None:
-            rows.append(("", "", "", "", "", "..."))
+    hot, last = [], 0
+    for number, line in enumerate(lines, start=1):
+        if len(lines) > 90 and number not in near:
             continue
-        line = lines[number - 1]
+        if number > last + 1:
+            rows.append(gap)
+        last = number
         indent = " " * (len(line.code) - len(line.code.lstrip()))
         code = "\n".join([line.code, *(f"{indent}`- {one.text}" for one in line.accesses)])
         if line.share >= 0.1:
             hot.append(len(rows))
         runs, bar = "" if line.runs is None else line.runs, "#" * math.ceil(8 * line.share)
         rows.append((runs, bar, ", ".join(line.operations), line.memory, str(number), code))
+    if last < len(lines):
+        rows.append(gap)
     name = features.problem.kernel.source_name
     yield Table(
         columns={"runs": "count", "share": "text", "operations": "text", "memory": "text",
@@ -342,22 +348,6 @@ def show_source(features: KernelFeatures) -> Iterator[Part]:
     )
     if legend := explain(access.text for line in lines for access in line.accesses):
         yield legend
-
-
-def _list_shown(count: int, counted: list[int]) -> Iterator[int | None]:
-    """List the lines worth showing of so many; None stands for those left out."""
-    if count <= 90:
-        yield from range(1, count + 1)
-        return
-    wanted = {near for line in counted for near in range(line - 6, line + 3)}
-    last = 0
-    for line in sorted(one for one in wanted if 1 <= one <= count):
-        if line != last + 1:
-            yield None
-        yield line
-        last = line
-    if last < count:
-        yield None
 
 
 CONVERTER.register_unstructure_hook(Expr, str)

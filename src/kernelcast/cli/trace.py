@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
@@ -16,14 +16,12 @@ from kernelcast.launches.tracing import TraceSettings, trace_on_devices
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.plain import to_plain
-from kernelcast.records.problem import Problem
 from kernelcast.records.work_group_trace import Staircase, StepTimes, Timeline, WorkGroupTrace
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.presenter import Table, Value, write_lines
 from kernelcast.sampling.instrumented import average_active
 
 _MOST_BARS: Final = 4000
-Answer: TypeAlias = tuple[DeviceDescription, WorkGroupTrace | KernelcastError]
 
 
 @option.command(
@@ -57,7 +55,7 @@ def trace(
     """
     with progress() as report:
         problem = read_problem(problem_file, parameters=parameters)
-        collected = Collected[Answer]()
+        collected = Collected[tuple[DeviceDescription, WorkGroupTrace | KernelcastError]]()
         with collected.until_interrupted():
             report("looking for devices")
             devices = choose_devices(device_ids)
@@ -66,43 +64,49 @@ def trace(
                 timeout_s=timeout_s, report=prefix(report, f"{problem.name} on "),
             )  # fmt: skip
             collected.answers.extend(traced)
-    answers = collected.answers
-    traces = [one for _, one in answers if not isinstance(one, KernelcastError)]
-    errors = [(problem.name, one) for _, one in answers if isinstance(one, KernelcastError)]
-    is_refused = not traces and all(isinstance(error, InputError) for _, error in errors)
-    (collected.refusals if is_refused else collected.failures).extend(errors)
-    charts = tuple(chart for one in traces for chart in _chart_trace(one))
-    present(
-        [_answer_to_json(problem, *one) for one in answers],
-        *((_list_answers(problem, answers),) if answers else ()),
-        *write_lines("trace.txt", traces=traces),
-        figure=Figure(charts=charts, columns=1, heights=(4.0, 1.8)) if charts else None,
-    )
-    return collected.conclude()
-
-
-def _list_answers(problem: Problem, answers: Sequence[Answer]) -> Table:
-    """List traces; a device that failed says so, its error goes elsewhere."""
     rows: list[Sequence[Value]] = []
-    for device, trace in answers:
-        if isinstance(trace, KernelcastError):
+    content: list[dict[str, object]] = []
+    traces = []
+    for device, one in collected.answers:
+        about: dict[str, object] = {
+            "device": device.name, "device_id": device.id, "problem": problem.name,
+            "kernel": problem.kernel.name,
+        }  # fmt: skip
+        if isinstance(one, KernelcastError):
+            collected.failures.append((problem.name, one))
+            content.append({**about, "error_message": str(one)})
             rows.append([problem.name, device.id, "failed", *[""] * 8])
             continue
-        timeline = trace.outcome
+        traces.append(one)
+        timeline = one.outcome if isinstance(one.outcome, Timeline) else None
+        steps = one.outcome if isinstance(one.outcome, StepTimes) else None
+        content.append({
+            **about,
+            "global_size": list(one.ndrange.global_size),
+            "local_size": list(one.ndrange.known_local_size),
+            "work_groups": one.ndrange.work_group_count,
+            "traced_work_groups": one.work_groups,
+            "method": str(one.method),
+            **to_plain(one, omit=(*about, "ndrange", "outcome")),
+            "timeline": timeline and {**to_plain(timeline), "wave_count": timeline.wave_count},
+            "steps": steps and {
+                **to_plain(steps, omit=("times_s",)), "seconds": list(steps.times_s),
+            },
+        })  # fmt: skip
         rows.append([
-            problem.name, device.id, str(trace.method),
-            f"{trace.work_groups:,} of {trace.ndrange.work_group_count:,}",
-            "?" if trace.concurrency is None else trace.concurrency,
-            "?" if trace.p_sat is None else trace.p_sat,
-            *(
-                ["-"] * 5 if isinstance(timeline, StepTimes) else [
-                    timeline.wave_count, str(trace.staircase),
-                    "-" if trace.run_length is None else f"{trace.run_length:,.1f}",
-                    timeline.launch_s, timeline.plain_s,
-                ]
-            ),
+            problem.name, device.id, str(one.method),
+            f"{one.work_groups:,} of {one.ndrange.work_group_count:,}",
+            "?" if one.concurrency is None else one.concurrency,
+            "?" if one.p_sat is None else one.p_sat,
+            *(["-"] * 5 if timeline is None else [
+                timeline.wave_count, str(one.staircase),
+                "-" if one.run_length is None else f"{one.run_length:,.1f}",
+                timeline.launch_s, timeline.plain_s,
+            ]),
         ])  # fmt: skip
-    return Table(
+    if not traces and all(isinstance(error, InputError) for _, error in collected.failures):
+        collected.refusals, collected.failures = collected.failures, []
+    table = Table(
         columns={
             "problem": "text", "device": "text", "method": "text", "work-groups": "number",
             "active\nat once": "whole", "P_sat": "whole", "waves": "whole", "staircase": "text",
@@ -110,32 +114,12 @@ def _list_answers(problem: Problem, answers: Sequence[Answer]) -> Table:
         },
         rows=rows,
     )  # fmt: skip
-
-
-def _answer_to_json(
-    problem: Problem, device: DeviceDescription, trace: WorkGroupTrace | KernelcastError
-) -> dict[str, object]:
-    about: dict[str, object] = {
-        "device": device.name, "device_id": device.id, "problem": problem.name,
-        "kernel": problem.kernel.name,
-    }  # fmt: skip
-    if isinstance(trace, KernelcastError):
-        return {**about, "error_message": str(trace)}
-    timeline = trace.outcome if isinstance(trace.outcome, Timeline) else None
-    steps = trace.outcome if isinstance(trace.outcome, StepTimes) else None
-    return {
-        **about,
-        "global_size": list(trace.ndrange.global_size),
-        "local_size": list(trace.ndrange.known_local_size),
-        "work_groups": trace.ndrange.work_group_count,
-        "traced_work_groups": trace.work_groups,
-        "method": str(trace.method),
-        **to_plain(trace, omit=(*about, "ndrange", "outcome")),
-        "timeline": timeline and {**to_plain(timeline), "wave_count": timeline.wave_count},
-        "steps": steps and {
-            **to_plain(steps, omit=("times_s",)), "seconds": list(steps.times_s),
-        },
-    }  # fmt: skip
+    charts = tuple(chart for one in traces for chart in _chart_trace(one))
+    present(
+        content, *([table] if rows else ()), *write_lines("trace.txt", traces=traces),
+        figure=Figure(charts=charts, columns=1, heights=(4.0, 1.8)) if charts else None,
+    )  # fmt: skip
+    return collected.conclude()
 
 
 def _chart_trace(trace: WorkGroupTrace) -> Iterator[Chart]:

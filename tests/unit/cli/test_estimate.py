@@ -82,7 +82,7 @@ def test_no_device_id_is_broken_on_80_columns(count: int, is_measured: bool) -> 
     ids = ("intel-amd-epyc-55ea", "pocl-skylake-avx512-amd-91ef", "rusticl-llvmpipe-amd-epyc-2b30")
     answers = list(map(_answer, ids[:count]))
     text = io.StringIO()
-    table = list_answers(answers, coverage=0.9, is_measured=is_measured)
+    table = list_answers(answers, 0.9, is_measured=is_measured)
     Console(width=80, file=text).print(make_renderable(table, width=80))
     assert all(one in text.getvalue() for one in ids[:count])
     for part in ("869 ms", "0.747 - 1.01 s", "24,744 of 1,398,101", "534 ms, 61.4 %"):
