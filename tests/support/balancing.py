@@ -61,7 +61,6 @@ class FakeDevice:
 
     @property
     def uploaded_bytes(self) -> int:
-        """Bytes of the buffers that it has copied."""
         return sum(
             array.nbytes
             for index, array in enumerate(self.arrays)
@@ -69,7 +68,6 @@ class FakeDevice:
         )
 
     def run(self, boxes: Sequence[GroupBox]) -> float:
-        """Run boxes; give their time."""
         spent_s = 0.0
         for box in boxes:
             groups = set(range(box.start[0], box.start[0] + box.shape[0]))
@@ -102,7 +100,6 @@ class FakeDevices(DeviceProcesses):
             self._push(number, opened)
 
     def now_s(self) -> float:
-        """Give the time."""
         return self._now_s
 
     def send(self, device: int, command: Command) -> None:
@@ -128,7 +125,6 @@ class FakeDevices(DeviceProcesses):
         self._push(device, told)
 
     def owes(self, device: int) -> bool:
-        """Tell whether a reply waits."""
         return any(one == device for _, _, one, _ in self._replies)
 
     def receive(self, within_s: float | None = None) -> tuple[int, Reply] | None:
@@ -144,12 +140,10 @@ class FakeDevices(DeviceProcesses):
         return device, reply
 
     def close(self) -> None:
-        """Note that nobody needs the devices any more."""
         self.is_closed = True
         self.memory.close()
 
     def _do(self, one: FakeDevice, command: Command) -> float:
-        """Do a command; give the seconds that it takes."""
         match command:
             case Prepare():
                 one.ran, one.in_place = set(), command.in_place

@@ -58,8 +58,6 @@ HostValue = Array | np.generic | LocalArgument
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostArguments:
-    """A launch's arguments with their values."""
-
     described: tuple[Argument, ...]
     values: tuple[HostValue, ...]
     """Buffers are contiguous arrays, which take the results."""

@@ -111,12 +111,10 @@ class DeviceProcesses:
         return time.monotonic()
 
     def send(self, device: int, command: Command) -> None:
-        """Send a device a command; it does them one after the other."""
         self._silent_since_s = time.monotonic()
         self._devices[device].order(_ANSWER, command, within_s=self._timeout_s)
 
     def owes(self, device: int) -> bool:
-        """Tell whether replies of a device are still to come."""
         return bool(self._devices[device].expected)
 
     def receive(self, within_s: float | None = None) -> tuple[int, Reply] | None:
@@ -183,7 +181,6 @@ def open_device(order: tuple[DevicePlace, int], _: Reporter) -> Reply:
 
 
 def answer(command: Command, _: Reporter) -> Reply:
-    """Do a command on the open device."""
     start_s, (one,), told = time.monotonic(), _opened, dict[str, Any]()
     if isinstance(command, Run | Collect):
         if one.launch is None:

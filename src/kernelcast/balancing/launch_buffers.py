@@ -52,8 +52,6 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Run work-groups, each box as a launch of its own."""
-
     boxes: tuple[GroupBox, ...]
 
 
@@ -85,7 +83,6 @@ class Reply:
     uploaded_bytes: int = 0
     """What a device that is prepared took over, and how long that took."""
     in_place: frozenset[int] = frozenset()
-    """Positions of the buffers that it uses where they lie."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

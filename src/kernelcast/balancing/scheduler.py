@@ -131,8 +131,6 @@ def weigh_slabs(samples: Sequence[Sequence[tuple[float, float]]], count: int) ->
 
 
 class Stage(Enum):
-    """What a device is doing."""
-
     PREPARING = auto()
     WARMING = auto()
     SAMPLING = auto()

@@ -10,8 +10,7 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.options import Group, wants_traceback
-from kernelcast.cli.terminal import ExitStatus, complain, present, status_of
+from kernelcast.cli.terminal import DEBUG, ExitStatus, Group, complain, present, status_of
 from kernelcast.records.errors import KernelcastError, NoDeviceError, explain_missing
 
 
@@ -43,7 +42,7 @@ class _Commands(_LazyGroup):
         except KeyboardInterrupt:
             ctx.exit(ExitStatus.INTERRUPTED)
         except KernelcastError as error:
-            if wants_traceback(ctx):
+            if ctx.meta.get(DEBUG):
                 traceback.print_exc()
             if isinstance(error, NoDeviceError):
                 present([])  # a list that is empty is JSON, too
@@ -52,7 +51,7 @@ class _Commands(_LazyGroup):
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except Exception as error:  # whatever it is: no traceback unless asked for
-            if wants_traceback(ctx):
+            if ctx.meta.get(DEBUG):
                 raise
             if _follows_interrupt(error):
                 ctx.exit(ExitStatus.INTERRUPTED)

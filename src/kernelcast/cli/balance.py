@@ -104,7 +104,6 @@ def balance(
 
 
 def place_by_text(device_ids: Sequence[str], cores: str | None) -> list[DevicePlace]:
-    """Read devices and their cores as a command line gives them."""
     places = [DevicePlace(device_id=one) for one in device_ids]
     for part in filter(None, (cores or "").split(",")):
         name, equals, text = part.partition("=")

@@ -7,7 +7,7 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.collecting import Collected
-from kernelcast.cli.terminal import ExitStatus, present, progress, show
+from kernelcast.cli.terminal import ExitStatus, Group, present, progress, show
 from kernelcast.collection.corpus_problems import (
     DEFAULT_CHECK_TIMEOUT_S,
     CheckOutcome,
@@ -24,7 +24,7 @@ from kernelcast.reports.presenter import Table
 from kernelcast.training_data.applications import find_applications, find_kernels
 
 
-@click.group(cls=option.Group)
+@click.group(cls=Group)
 def corpus() -> None:
     """List, check and copy the kernels of the benchmark corpus.
 

@@ -152,7 +152,6 @@ def list_answers(answers: Sequence[DeviceAnswer], coverage: float, *, is_measure
         return ", ".join([text, *(f"{n} {how}" for how, n in others.items() if how != used)])
 
     def describe(part_s: float, seconds: float) -> str:
-        """Write a time, its share of the kernel's time, or how many times as long it took."""
         ratio = part_s / seconds
         times = f"{ratio:.2g} x" if ratio < 10 else f"{ratio:,.0f} x"
         share = format_share(ratio) if ratio < 1 else times

@@ -117,7 +117,6 @@ def features(
 
 
 def describe(answer: KernelFeatures) -> Iterator[Part]:
-    """Describe what is known of a launch, part by part."""
     problem, facts, counters = answer.problem, answer.facts, answer.best_counters
     sizes = " x ".join(f"{size:,}" for size in problem.ndrange.global_size)
     title = f"{problem.name}: kernel {facts.kernel}, {problem.kernel.source_name}:{facts.line}; "
@@ -356,7 +355,6 @@ _plain: Final = CONVERTER.unstructure
 
 
 def features_to_json(features: KernelFeatures) -> dict[str, object]:
-    """Turn features into what `kernelcast features --json` prints of them."""
     facts, problem = features.facts, features.problem
     counts = features.counters.block_counts
     return {
@@ -413,7 +411,6 @@ def _describe_counters(
 
 
 def _describe_counts(counts: OperationCounts) -> dict[str, object]:
-    """List operations and memory operations with how often they are executed."""
     return {
         "operations": [{**to_plain(one), "count": n} for one, n in counts.operations.items()],
         "memory": [{**to_plain(one), "count": n} for one, n in counts.memory.items()],

@@ -27,7 +27,7 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import click
 
-from kernelcast.cli.terminal import JSON, PLOT_FILE, ExitStatus
+from kernelcast.cli.terminal import DEBUG, JSON, PLOT_FILE, ExitStatus
 from kernelcast.launches.settings import DEFAULT_LEAST_GAIN, DEFAULT_TIMEOUT_S
 from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
 from kernelcast.records.errors import InputError
@@ -37,7 +37,6 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 COUNT = click.IntRange(min=1)
 POSITIVE = click.FloatRange(min=0, min_open=True)
 AS_JSON: Final = "Print JSON instead of tables. Times are in seconds."
-_DEBUG: Final = "kernelcast.debug"
 _EXIT_STATUS: Final = (
     "Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after "
     "Ctrl-C."
@@ -69,7 +68,6 @@ def refuse(wrong: Mapping[str, object]) -> None:
 
 
 def given(flags: str, says: str, **more: Any) -> Any:  # noqa: ANN401 - the field has the type
-    """Declare an option as a field of a command's record."""
     *names, last = flags.split()
     if last.startswith("-"):
         return field(metadata={"names": (*names, last), "click": {"help": says, **more}})
@@ -107,20 +105,6 @@ def argument(metavar: str, **more: Any) -> Any:  # noqa: ANN401 - the field has 
 def settings(**options: Any) -> Any:  # noqa: ANN401 - the field has the type
     """Declare options as fields of a settings record, with the types and defaults of its fields."""
     return field(metadata={"settings": options})
-
-
-class Group(click.Group):
-    """Names the nearest command where there is none of a name."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
-            from difflib import get_close_matches  # no right command pays for it
-
-            for close_match in get_close_matches(args[0], self.list_commands(ctx), 1):
-                ctx.fail(f"No such command {args[0]!r}. Did you mean {close_match!r}?")
-        return super().resolve_command(ctx, args)
 
 
 def command(
@@ -238,10 +222,6 @@ def make_option(
     return click.option(*names, name, **more)
 
 
-def wants_traceback(ctx: click.Context) -> bool:
-    return bool(ctx.meta.get(_DEBUG))
-
-
 device: Any = given(
     "--device ID",
     "Only this device (its id or the beginning of it); may be repeated.  [default: all devices]",
@@ -268,6 +248,6 @@ seed: Any = given(
 )  # fmt: skip
 debug = click.option(
     "--debug", is_flag=True, is_eager=True, expose_value=False,
-    callback=lambda ctx, _, value: ctx.meta.update({_DEBUG: value}),
+    callback=lambda ctx, _, value: ctx.meta.update({DEBUG: value}),
     help="Show Python's traceback of an error.",
 )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import complain, present, show, wants_json
+from kernelcast.cli.terminal import Group, complain, present, show, wants_json
 from kernelcast.launches.data_store import STORE_VARIABLE, choose_store
 from kernelcast.records.plain import to_plain
 from kernelcast.records.service_state import Scope, TokenRecord
@@ -27,7 +27,7 @@ _database: Any = option.given(
 
 @click.group(
     "serve",
-    cls=option.Group,
+    cls=Group,
     invoke_without_command=True,
     context_settings={"show_default": True},
     short_help="Answer over HTTP: estimates, observations, models, jobs.",
@@ -134,7 +134,7 @@ def serve(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - Serv
     run_service(settings, lambda address: show(f"serving at {address} (Ctrl-C ends it)"))
 
 
-@serve.group("token", cls=option.Group, short_help="Make, list and revoke tokens.")
+@serve.group("token", cls=Group, short_help="Make, list and revoke tokens.")
 def token() -> None:
     """Make, list and revoke tokens of the service."""
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # takes longer to import than all else that a command needs b
     from kernelcast.reports.charts import Figure
     from kernelcast.reports.presenter import Part
 
+DEBUG = "kernelcast.debug"
 JSON = "kernelcast.json"
 PLOT_FILE = "kernelcast.plot_file"
 """Keys of what a command was given in the context of its call."""
@@ -129,9 +130,21 @@ def progress() -> Iterator[Callable[[str], None]]:
         yield lambda stage: tell(0, 0, stage)
 
 
-class ExitStatus(IntEnum):
-    """What the program's exit status says."""
+class Group(click.Group):
+    """Names the nearest command where there is none of a name."""
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
+            from difflib import get_close_matches  # no right command pays for it
+
+            for close_match in get_close_matches(args[0], self.list_commands(ctx), 1):
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {close_match!r}?")
+        return super().resolve_command(ctx, args)
+
+
+class ExitStatus(IntEnum):
     ANSWERED = 0
     FAILED = 1
     """A device failed, or there is none."""
@@ -141,5 +154,4 @@ class ExitStatus(IntEnum):
 
 
 def status_of(error: KernelcastError) -> ExitStatus:
-    """Choose the exit status of a program that ends with this error."""
     return ExitStatus.BAD_INPUT if isinstance(error, InputError) else ExitStatus.FAILED

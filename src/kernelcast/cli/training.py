@@ -189,7 +189,6 @@ def train(
 
 
 def _list_runs() -> ExitStatus:
-    """Show the records of trainings and validations, the latest first."""
     from kernelcast.records.plain import to_plain
     from kernelcast.reports.presenter import Table
     from kernelcast.training.runs import list_runs

@@ -227,8 +227,6 @@ def tune_on_device(
 
 @dataclass(slots=True, kw_only=True)
 class _Tuning:
-    """What is known of the configurations on one device."""
-
     device: DeviceDescription
     settings: TuneSettings
     report: Report
@@ -384,7 +382,6 @@ def run_tuning(task: TuningTask, report: Reporter) -> None:
         return TuningEvent(number=number, kind=EventKind.RAN, seconds=seconds, cpu_s=cpu_s)
 
     def attempt(act: Callable[[int], TuningEvent], number: int) -> None:
-        """Do something with a configuration; a refusal ends it alone."""
         report.give(TuningEvent(number=number, kind=EventKind.STARTED))
         try:
             event = act(number)

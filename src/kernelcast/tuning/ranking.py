@@ -319,7 +319,6 @@ def find_obstacle(problem: Problem, device: DeviceDescription, *, local_bytes: i
 def predict(
     device: DeviceDescription, machine: MachineDescription, problem: Problem
 ) -> dict[str, Any]:
-    """Predict a launch by models; what cannot be launched or modelled says why."""
     ndrange = problem.ndrange
     seconds, limiter, note = None, "", ""
     obstacle = find_obstacle(problem, device)

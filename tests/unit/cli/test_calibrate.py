@@ -33,14 +33,11 @@ Outcomes = dict[str, MachineDescription | BaseException]
 
 @pytest.fixture
 def outcomes() -> Outcomes:
-    """Give what the calibration of each device gives."""
     return {DEVICE.id: MACHINE}
 
 
 @pytest.fixture
 def ask(outcomes: Outcomes, monkeypatch: pytest.MonkeyPatch) -> Ask:
-    """Run the command with devices that do not exist."""
-
     def calibrate(
         device: DeviceDescription, settings: CalibrationSettings, *,
         report: Callable[[Progress], None],

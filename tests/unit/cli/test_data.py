@@ -17,7 +17,6 @@ ROWS = 30
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make the store that commands use."""
     path = tmp_path / "rows.sqlite"
     monkeypatch.setenv(STORE_VARIABLE, str(path))
     return path
@@ -25,7 +24,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def filled(place: Path) -> Path:
-    """Put thirty observations and a failure into it."""
     with open_store(place) as store:
         store.add_many(map(make_observation, range(ROWS)))
         store.add_failures([make_failure(3)])

@@ -41,7 +41,6 @@ def executor(monkeypatch: pytest.MonkeyPatch) -> FakeExecutor:
 
 
 def run(*options: str) -> tuple[int, str]:
-    """Run the command; give exit status and output."""
     result = run_command("estimate", PROBLEM, *options)
     return result.exit_code, result.output
 

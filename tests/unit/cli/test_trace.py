@@ -20,7 +20,6 @@ run = partial(
 
 
 def make_timeline(groups: int = 8) -> Timeline:
-    """Make the timeline of two lanes that take turns."""
     starts = tuple(float(number // 2) for number in range(groups))
     return Timeline(
         starts_s=starts,
@@ -40,7 +39,6 @@ NO_STEPS = StepTimes(work_groups=(1, 2), times_s=(1.0, 1.0), has_steps=False)
 
 
 def make_trace(problem: Problem, outcome: Timeline | StepTimes) -> WorkGroupTrace:
-    """Make a device's answer."""
     is_told = isinstance(outcome, Timeline) or outcome.has_steps
     return WorkGroupTrace(
         device="A",
@@ -61,7 +59,6 @@ def make_trace(problem: Problem, outcome: Timeline | StepTimes) -> WorkGroupTrac
 
 @pytest.fixture
 def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Replace the devices by what they shall answer."""
     device = replace(make_description(), id="a-1", name="A")
 
     def answer_with(*outcomes: Timeline | StepTimes | KernelcastError) -> None:

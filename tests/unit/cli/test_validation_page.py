@@ -18,7 +18,6 @@ TABLE = make_rows(kernels=5, sizes=3, devices=2)
 
 
 def validate(table: TrainingTable, *models: str) -> ValidationReport:
-    """Validate models on kernels that they have not seen."""
     return validate_models(table, ValidationSettings(models=models, rows=ALL_ROWS, jobs=1))
 
 
@@ -30,7 +29,6 @@ def report() -> ValidationReport:
 
 
 def make_points(device: str) -> pd.DataFrame:
-    """Make the scores of five sampling points and the default."""
     return pd.DataFrame([
         {
             "device": device, "label": f"{point}, {point + 1}" if point else "default",
@@ -42,7 +40,6 @@ def make_points(device: str) -> pd.DataFrame:
 
 
 def write(folder: Path, report: ValidationReport, points: pd.DataFrame | None = None) -> str:
-    """Write a page and give its text."""
     save_page(folder / "page.html", "Validation", *present_validation(report, points))
     return (folder / "page.html").read_text()
 

@@ -28,7 +28,6 @@ args: [{buffer: float32, count: "{N}", init: uniform}]
 
 @pytest.fixture
 def problem_file(tmp_path: Path) -> Path:
-    """Give a problem file of five configurations."""
     path = tmp_path / "scale.yaml"
     path.write_text(PROBLEM)
     return path

@@ -40,7 +40,6 @@ class Device:
     def __call__(
         self, task: TuningTask, *, timeout_s: float, take: Callable[[TuningEvent], None]
     ) -> None:
-        """Do what `run_on_device` does."""
         del timeout_s
         if not task.problems:
             return
@@ -62,7 +61,6 @@ class Device:
 
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> Device:
-    """Put the stand-in where devices are asked."""
     found = Device()
     monkeypatch.setattr(api, "run_on_device", found)
     return found
@@ -70,13 +68,11 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Device:
 
 @pytest.fixture
 def space(problem_file: Path) -> SearchSpace:
-    """Give five configurations."""
     return read_space(problem_file)
 
 
 @pytest.fixture
 def tune(space: SearchSpace, machine: MachineDescription, tmp_path: Path) -> Tune:
-    """Tune them on a calibrated device; runs are kept."""
     return partial(
         tune_on_device, space, make_description(), machine=machine, save=tmp_path / "runs"
     )

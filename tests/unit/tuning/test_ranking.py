@@ -134,12 +134,10 @@ L1 = (32768, 8)
 
 
 def walk(*steps: int, inside: tuple[bool, ...] | None = None) -> Walk:
-    """Make a walk through floats that all axes are around."""
     return Walk("", 4, steps, (True,) * len(steps) if inside is None else inside)
 
 
 def count_loaded(walks: Sequence[Walk], extents: Sequence[int], cache: tuple[int, int]) -> float:
-    """Count the lines that a cache loads for walks that store nothing."""
     axes = [Axis(one) for one in extents]
     return count_moved(dict.fromkeys(walks, False), axes, LINE, *cache)[0]
 

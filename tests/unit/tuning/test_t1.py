@@ -21,7 +21,6 @@ from kernelcast.tuning.space import read_t1
 
 
 def make_t1(**changes: Any) -> dict[str, Any]:  # noqa: ANN401 - any part of the file
-    """Write a problem of the schema's own form."""
     kernel = {
         "Language": "OpenCL",
         "KernelName": "add",
@@ -56,13 +55,11 @@ def make_t1(**changes: Any) -> dict[str, Any]:  # noqa: ANN401 - any part of the
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Give a folder with the kernel's file."""
     (tmp_path / "add.cl").write_text("kernel void add() {}")
     return tmp_path
 
 
 def write(folder: Path, content: object) -> Path:
-    """Write a T1 file."""
     path = folder / "add.json"
     path.write_text(json.dumps(content))
     return path

@@ -46,7 +46,6 @@ _PREFIXES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 def _parse_sizes(
     _: click.Context, __: click.Parameter, pairs: Sequence[tuple[str, str]]
 ) -> dict[str, tuple[int, ...]]:
-    """Read constants: a number each, or a range of one of them."""
     sizes = {
         name: option.read_range(text, given_as=f"-D {name} {text!r}", example="100:2000:20")
         for name, text in pairs

@@ -151,7 +151,6 @@ class GpuOptions:
         return [_read_sizes(text, "--local") for text in self.local_sizes] or [None]
 
     def read_source(self, extra: Mapping[str, Number] | None = None) -> ModelledKernel:
-        """Read the file, or the accesses that are given as text."""
         if self.file is not None:
             source = read_launch_source(self.file, parameters={**self.parameters, **(extra or {})})
         else:

@@ -89,7 +89,6 @@ def scratchpad(
     processor = find_scratchpad(machine)
 
     def read(path: Path, cpes: int | None) -> ScratchpadKernel:
-        """Read a kernel's file, for so many active CPEs or as many as the file says."""
         if is_scratchpad_file(path):
             return read_scratchpad_kernel(path, active_cpes=cpes, parameters=parameters)
         problem = read_problem(path, parameters=parameters)

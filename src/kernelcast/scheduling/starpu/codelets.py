@@ -36,8 +36,6 @@ class WorkerKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Worker:
-    """A kind of worker, as performance models tell them apart."""
-
     kind: WorkerKind
     device: int = 0
     """StarPU's number of the device; 0 for every CPU core, which count as equal."""
@@ -200,7 +198,6 @@ def _read_size(
 
 
 def _read_data(entry: Located) -> tuple[int, int]:
-    """Read a piece of a task's data: its footprint, and its bytes."""
     fields = entry.mapping((*_INTERFACES, "element_bytes"))
     found = [one for one in _INTERFACES if one in fields]
     if len(found) != 1:

@@ -33,8 +33,6 @@ _RULE = "#" * 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedTime:
-    """How long a task is expected to take."""
-
     seconds: float
     deviation_s: float = 0.0
     """Standard deviation, in seconds; 0 where it is not known."""
