@@ -74,16 +74,16 @@ def list_rows(
     with open_data_store(place, must_exist=True) as store:
         if wants_failures:
             rows = [failure_to_json(one) for one in store.failures(wanted)]
-            columns = ("kernel", "device_id", "global_size", "kind", "message: what went wrong")
+            columns = ["kernel", "device_id", "global_size", "kind", "message: what went wrong"]
         elif wants_rows:
             rows = [observation_to_json(one, is_full=False) for one in store.find(wanted)]
-            columns = _ROW_COLUMNS
+            columns = [*_ROW_COLUMNS]
         else:
             rows = summarise_store(store, wanted, by=by)
-            columns = (
+            columns = [
                 f"group: {by}", "rows", "kernels", "devices", "flagged", "shortest_s", "longest_s",
                 "median_noise", "newest",
-            )  # fmt: skip
+            ]  # fmt: skip
     present(rows, _tabulate(rows, columns) if rows else "nothing there that fits")
 
 
