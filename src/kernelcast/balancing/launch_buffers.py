@@ -6,7 +6,7 @@ Times are CLOCK_MONOTONIC's.
 import mmap
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import repeat
@@ -180,10 +180,9 @@ class LaunchBuffers:
         self._size += -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
         return place
 
-    @property
-    def result_bytes(self) -> dict[int, int]:
-        """Bytes that all devices together give back, by buffer, unless they write in place."""
-        return {index: self.places[index].size for index in self._ranges}
+    def count_returned(self, in_place: Collection[int]) -> int:
+        """Count the bytes that all devices together give back, but for what they write in place."""
+        return sum(self.places[index].size for index in self._ranges if index not in in_place)
 
     def collect(self, device: int, slabs: BoolArray) -> Collect:
         spans = {index: tuple(find(slabs)) for index, find in self._ranges.items()}

@@ -314,11 +314,7 @@ class Scheduler:
         elif state.stage is Stage.PREPARING:
             self._draw(state, Activity.PREPARE, reply)
             if reply.uploaded_bytes:
-                returned = sum(
-                    size
-                    for index, size in self._buffers.result_bytes.items()
-                    if index not in reply.in_place
-                )
+                returned = self._buffers.count_returned(reply.in_place)
                 returning_s = returned * reply.upload_s / reply.uploaded_bytes
                 state.transfer_s = returning_s / self._space.count
             state.stage, state.begun_s = Stage.IDLE, reply.end_s

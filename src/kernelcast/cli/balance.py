@@ -86,8 +86,22 @@ def balance(
         report("looking for devices")
         with Balancer(places, settings) as balancer:
             launch = balancer.balance(problem.kernel, problem.ndrange, arguments, report=report)
+    table = Table.of(launch.shares, {
+        "device": ("text", "device_id"),
+        "cores": ("text", lambda one: ", ".join(map(str, one.cores)) or "any"),
+        "alone, estimated": ("s", lambda one: (
+            "failed" if one.failure else "" if one.estimated_s is None else one.estimated_s
+        )),
+        "interval": ("number", lambda one: (
+            "" if one.failure or one.low_s is None else format_range(one.low_s, one.high_s)
+        )),
+        "share, estimated": ("share", lambda one: (
+            "" if one.failure or one.estimated_s is None else one.estimated_share
+        )),
+        "share": "share", "busy": ("s", lambda one: "" if one.failure else one.real_s or ""),
+    })  # fmt: skip
     present(
-        balance_to_json(launch), list_shares(launch), *draw_timeline(launch), "",
+        balance_to_json(launch), table, *draw_timeline(launch), "",
         *write_lines("balance.txt", one=launch), figure=chart_timeline(launch),
     )  # fmt: skip
     if folder is not None:
@@ -141,27 +155,6 @@ def balance_to_json(report: BalanceReport) -> dict[str, object]:
         ],
         "notes": list(report.notes),
     }  # fmt: skip
-
-
-def list_shares(report: BalanceReport) -> Table:
-    rows = []
-    for share in report.shares:
-        has_interval = share.low_s is not None and share.high_s is not None
-        interval = format_range(share.low_s or 0.0, share.high_s or 0.0) if has_interval else ""
-        is_estimated = share.estimated_s is not None and not share.failure
-        rows.append((
-            share.device_id, ", ".join(map(str, share.cores)) or "any",
-            "failed" if share.failure else share.estimated_s if is_estimated else "",
-            "" if share.failure else interval, share.estimated_share if is_estimated else "",
-            share.share, share.real_s if share.real_s and not share.failure else "",
-        ))  # fmt: skip
-    return Table(
-        columns={
-            "device": "text", "cores": "text", "alone, estimated": "s", "interval": "number",
-            "share, estimated": "share", "share": "share", "busy": "s",
-        },
-        rows=rows,
-    )  # fmt: skip
 
 
 def draw_timeline(report: BalanceReport, width: int = 72) -> list[str]:

@@ -18,13 +18,14 @@ from kernelcast.records.plain import pick
 from kernelcast.reports.presenter import Table
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.scheduling.starpu.codelets import Wanted, parse_worker, read_codelets
-from kernelcast.scheduling.starpu.models import Entry, save_model
-from kernelcast.scheduling.starpu.times import (
+from kernelcast.scheduling.starpu.models import (
+    Entry,
     TimeSource,
     estimate_now,
     read_estimates,
     read_times,
     recall_observed,
+    save_model,
 )
 
 

@@ -309,9 +309,7 @@ def validate(
     observations = read_observations(sources, devices=device_ids)
     points = score_sampling_points(observations, settings.rows) if is_shown else None
     content = report_to_json(report)
-    present(json.loads(content))
-    if not wants_json():
-        show(*present_validation(report, points, is_brief=True))
+    present(json.loads(content), *present_validation(report, points, is_brief=True))
     for what, why in report.refused.items():
         complain(f"{what}: {why}")
     if folder is not None and points is not None:

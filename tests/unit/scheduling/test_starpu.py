@@ -21,7 +21,7 @@ from kernelcast.records.errors import BrokenDeviceError, InputError
 from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.observation import ObservationFlag, summarise_runs
 from kernelcast.records.problem import Problem, digest_arguments
-from kernelcast.scheduling.starpu import times as starpu_times
+from kernelcast.scheduling.starpu import models as starpu_models
 from kernelcast.scheduling.starpu.codelets import (
     Wanted,
     Worker,
@@ -34,11 +34,11 @@ from kernelcast.scheduling.starpu.codelets import (
 from kernelcast.scheduling.starpu.models import (
     Entry,
     ExpectedTime,
+    extrapolate,
     fit_offset_power_law,
     fit_power_law,
     write_model,
 )
-from kernelcast.scheduling.starpu.times import extrapolate
 from kernelcast.training_data.store import open_store
 from support.builders import make_description, make_estimate
 from support.observations import make_observation
@@ -269,13 +269,13 @@ def test_kernels_are_estimated_now(folder: Path, monkeypatch: pytest.MonkeyPatch
         )  # fmt: skip
         yield RecordedAnswer(answer=found, recording=None)
 
-    monkeypatch.setattr(starpu_times, "choose_devices", lambda _: [device])
-    monkeypatch.setattr(starpu_times, "estimate_on_devices", answer)
+    monkeypatch.setattr(starpu_models, "choose_devices", lambda _: [device])
+    monkeypatch.setattr(starpu_models, "estimate_on_devices", answer)
     told = json.loads(run(folder, "--device", f"opencl0={device.id}"))
     assert asked == [(1024,), (4096,)]
     assert (told[0]["seconds"], told[0]["device_id"]) == (1024e-6, device.id)
     assert "the driver crashed" in run(folder, status=1)
-    monkeypatch.setattr(starpu_times, "choose_devices", lambda _: [device, device])
+    monkeypatch.setattr(starpu_models, "choose_devices", lambda _: [device, device])
     assert "several devices" in run(folder, status=2)
 
 
