@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.scheduling.starpu.codelets import (
+from kernelcast.scheduling.starpu import (
+    Entry,
+    ExpectedTime,
     Wanted,
     Worker,
     WorkerKind,
     footprint_of_size_base,
     parse_worker,
     read_codelets,
+    save_model,
 )
-from kernelcast.scheduling.starpu.models import Entry, ExpectedTime, save_model
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "node1"

@@ -17,11 +17,13 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.plain import pick
 from kernelcast.reports.presenter import Table
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.scheduling.starpu.codelets import Wanted, parse_worker, read_codelets
-from kernelcast.scheduling.starpu.models import (
+from kernelcast.scheduling.starpu import (
     Entry,
     TimeSource,
+    Wanted,
     estimate_now,
+    parse_worker,
+    read_codelets,
     read_estimates,
     read_times,
     recall_observed,

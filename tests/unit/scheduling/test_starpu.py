@@ -21,22 +21,20 @@ from kernelcast.records.errors import BrokenDeviceError, InputError
 from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.observation import ObservationFlag, summarise_runs
 from kernelcast.records.problem import Problem, digest_arguments
-from kernelcast.scheduling.starpu import models as starpu_models
-from kernelcast.scheduling.starpu.codelets import (
+from kernelcast.scheduling import starpu
+from kernelcast.scheduling.starpu import (
+    Entry,
+    ExpectedTime,
     Wanted,
     Worker,
     WorkerKind,
+    extrapolate,
+    fit_offset_power_law,
+    fit_power_law,
     footprint_of_data,
     footprint_of_size_base,
     parse_worker,
     read_codelets,
-)
-from kernelcast.scheduling.starpu.models import (
-    Entry,
-    ExpectedTime,
-    extrapolate,
-    fit_offset_power_law,
-    fit_power_law,
     write_model,
 )
 from kernelcast.training_data.store import open_store
@@ -269,13 +267,13 @@ def test_kernels_are_estimated_now(folder: Path, monkeypatch: pytest.MonkeyPatch
         )  # fmt: skip
         yield RecordedAnswer(answer=found, recording=None)
 
-    monkeypatch.setattr(starpu_models, "choose_devices", lambda _: [device])
-    monkeypatch.setattr(starpu_models, "estimate_on_devices", answer)
+    monkeypatch.setattr(starpu, "choose_devices", lambda _: [device])
+    monkeypatch.setattr(starpu, "estimate_on_devices", answer)
     told = json.loads(run(folder, "--device", f"opencl0={device.id}"))
     assert asked == [(1024,), (4096,)]
     assert (told[0]["seconds"], told[0]["device_id"]) == (1024e-6, device.id)
     assert "the driver crashed" in run(folder, status=1)
-    monkeypatch.setattr(starpu_models, "choose_devices", lambda _: [device, device])
+    monkeypatch.setattr(starpu, "choose_devices", lambda _: [device, device])
     assert "several devices" in run(folder, status=2)
 
 

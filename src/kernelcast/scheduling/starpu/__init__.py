@@ -1,1 +1,0 @@
-"""Performance models for StarPU: predictions in, files that its schedulers read out."""
