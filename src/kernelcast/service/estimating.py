@@ -1,35 +1,30 @@
 """Answers of estimates: kept ones at once, remembered and modelled ones soon, sampled ones last."""
 
 import asyncio
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from cachetools import FIFOCache
 
 from kernelcast.predictor.answering.composing import explain_unsampled
 from kernelcast.predictor.answering.memory import Answer
 from kernelcast.records.contention import HOLDS_S
-from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
+from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Tier
 from kernelcast.records.private_files import keep_among
 from kernelcast.records.problem import digest_text, identify_launch
 from kernelcast.service.backend import Ask, Backend, ChangeWatcher, bucket_of
-from kernelcast.service.device_lock import (
-    SHARE_OF_THE_WAIT,
-    BoundedPool,
-    SamplingQueue,
-    TurnMissedError,
-    lock_name,
-    locks_folder,
-)
+from kernelcast.service.device_lock import DeviceLock, lock_name, locks_folder
 from kernelcast.service.errors import ApiError, as_api_error, message_of
 from kernelcast.service.observing import Answers
 from kernelcast.service.settings import Limits
@@ -37,6 +32,10 @@ from kernelcast.service.telemetry import Metrics, log
 from kernelcast.service_state import AnswerRecord, StoreError
 from kernelcast.workers.wire import decode, encode
 
+T = TypeVar("T")
+_SHARE_OF_THE_WAIT: Final = 0.7
+"""What may pass of the longest wait before the turn comes; the rest is for an answer that runs
+nothing."""
 _APART_S: Final = 1.0
 """Between two refinements, and after a launch was asked for, at least: moments that lie close
 together share what disturbs them."""
@@ -46,6 +45,120 @@ _MOST: Final = 256
 
 Outcome = tuple[Mapping[str, Any], ApiError | None]
 """An answer as it is sent, and the error where it is one."""
+
+
+class TurnMissedError(ApiError):
+    """Is raised when a sampling has waited for its turn for too long."""
+
+
+class SamplingQueue:
+    def __init__(self, device_id: str, limits: Limits, metrics: Metrics) -> None:
+        self._device_id = device_id
+        self._limits = limits
+        self._metrics = metrics
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix=f"sampling {device_id}")
+        self._lock = DeviceLock(device_id)
+        self.length = 0
+        """Samplings that wait or are at work."""
+        self._usual_s = 2.0
+
+    async def run(self, work: Callable[[], T], longest_s: float | None = None) -> T:
+        """Do work that measures on the device, if its turn comes in the time that callers wait."""
+        if self.length > self._limits.queue:  # the one at work does not wait
+            self._metrics.sampling_refused.labels(self._device_id).inc()
+            raise self._refusal(ApiError, f"{self.length} samplings are waiting for it already")
+        wait_s = _SHARE_OF_THE_WAIT * self._limits.wait_seconds
+        wait_s = wait_s if longest_s is None else min(wait_s, longest_s)
+        turn, future = self._begin(work, wait_s)
+        # Whoever asked may go away; the sampling goes on, and its answer is kept.
+        await asyncio.wait([future], timeout=wait_s)
+        try:
+            if not turn.done() and turn.cancel():  # it has not begun
+                why = f"{self.length} samplings are before it or under way"
+                raise self._refusal(TurnMissedError, why)
+            return await asyncio.shield(future)
+        except TurnMissedError:
+            self._metrics.sampling_refused.labels(self._device_id).inc()
+            raise
+
+    async def run_if_idle(self, work: Callable[[], T]) -> T | None:
+        """Do work that measures on the device if nobody else does; None if somebody does."""
+        if self.length:
+            return None
+        try:
+            return await asyncio.shield(self._begin(work, 0.0)[1])
+        except TurnMissedError:
+            return None
+
+    def close(self) -> None:
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def _begin(self, work: Callable[[], T], wait_s: float) -> tuple[Future[T], asyncio.Future[T]]:
+        def count(change: int) -> None:
+            self.length += change
+            self._metrics.queue_length.labels(self._device_id).set(self.length)
+
+        count(1)
+        turn = self._executor.submit(self._work, work, time.monotonic(), wait_s)
+        future = asyncio.wrap_future(turn)
+        future.add_done_callback(lambda _: count(-1))
+        return turn, future
+
+    def _work(self, work: Callable[[], T], asked_s: float, wait_s: float) -> T:
+        if not self._lock.acquire(max(0.0, asked_s + wait_s - time.monotonic())):
+            raise self._refusal(TurnMissedError, "a job or another process measures on it")
+        started_s = time.monotonic()
+        if wait_s:  # else nobody waits for it
+            self._metrics.queue_wait_s.labels(self._device_id).observe(started_s - asked_s)
+        try:
+            return work()
+        except (KernelRunError, EstimateTimeoutError) as error:
+            reason = "timeout" if isinstance(error, EstimateTimeoutError) else "crash"
+            self._metrics.worker_restarts.labels(self._device_id, reason).inc()
+            raise
+        finally:
+            self._lock.release()
+            taken_s = time.monotonic() - started_s
+            self._metrics.device_busy_s.labels(self._device_id).inc(taken_s)
+            self._usual_s += 0.3 * (taken_s - self._usual_s)
+
+    def _refusal(self, kind: type[ApiError], why: str) -> ApiError:
+        wait_s = max(1, math.ceil(self._usual_s * max(1, self.length)))
+        return kind(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "device_busy",
+            f"{self._device_id}: {why}; try again in {wait_s} s",
+            detail={"device_id": self._device_id},
+            retry_after_s=wait_s,
+        )
+
+
+class BoundedPool:
+    """Threads that wait for such processes; of more than `most` pieces the next comes again."""
+
+    def __init__(self, most: int, name: str) -> None:
+        # Work that runs nothing on a device is done in processes: more at once would only wait.
+        self._executor = ThreadPoolExecutor(2, thread_name_prefix=name)
+        self._most = most
+        self._name = name
+        self._count = 0
+
+    async def run(self, work: Callable[[], T]) -> T:
+        if self._count >= self._most:
+            raise ApiError(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "models_busy",
+                f"{self._count} {self._name} wait for models already",
+                retry_after_s=2,
+            )
+        self._count += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+        finally:
+            self._count -= 1
+
+    def close(self) -> None:
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass(slots=True)
@@ -246,7 +359,7 @@ class Estimating:
         """Answer a launch whose turn did not come by what runs nothing."""
         estimate: Estimate | None = None
         try:
-            async with asyncio.timeout((1 - SHARE_OF_THE_WAIT) * self._limits.wait_seconds):
+            async with asyncio.timeout((1 - _SHARE_OF_THE_WAIT) * self._limits.wait_seconds):
                 if ask.settings.uses_history:  # it may have been observed meanwhile
                     estimate = await asyncio.to_thread(self._backend.recall, ask)
                 if estimate is None:

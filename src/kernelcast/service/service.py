@@ -20,9 +20,9 @@ from kernelcast.records.private_files import make_private_folder
 from kernelcast.records.problem import Problem
 from kernelcast.service.authentication import Authenticator
 from kernelcast.service.backend import Backend, ChangeWatcher, DeviceDirectory
-from kernelcast.service.device_lock import BoundedPool, host_name, locks_folder
+from kernelcast.service.device_lock import host_name, locks_folder
 from kernelcast.service.errors import ApiError
-from kernelcast.service.estimating import Estimating
+from kernelcast.service.estimating import BoundedPool, Estimating
 from kernelcast.service.guard import check_problem, check_source
 from kernelcast.service.jobs import JobRunner
 from kernelcast.service.observing import Answers, Observing
