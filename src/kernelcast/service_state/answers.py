@@ -12,12 +12,9 @@ import sqlalchemy as sa
 
 from kernelcast.records.service_state import ANSWER_ID_BITS, AnswerRecord
 from kernelcast.service_state.tables import (
-    ANSWERS,
-    WEEK_KEYS,
-    WEEK_SUMS,
-    WEEKS,
     Table,
     grow,
+    make_table,
     name_global_size,
     select_record,
     write_row,
@@ -30,6 +27,24 @@ from kernelcast.training_data.store.schema import (
     dump_time,
     list_conditions,
 )
+
+ANSWERS = make_table("service_answers", AnswerRecord, "id")
+"""Answers, each with what was observed of it last; repeats within an hour are counted."""
+for _name in ("launch_key", "kernel", "device_id"):  # the end of each is the order of reading
+    sa.Index(f"ix_service_answers_{_name}", ANSWERS.c[_name], ANSWERS.c.id)
+
+WEEK_KEYS = ("week", "device_id", "kernel", "tier")
+WEEK_SUMS = ("asked", "made", "cost_s", "predicted_s", "observed", "inside", "error", "log_ratio")
+_COUNTS = {"asked", "made", "observed", "inside"}
+WEEKS = make_table(
+    "service_answer_weeks",
+    {
+        "week": datetime, **dict.fromkeys(WEEK_KEYS[1:], str),
+        **{name: int if name in _COUNTS else float for name in WEEK_SUMS},
+    },
+    *WEEK_KEYS,
+)  # fmt: skip
+"""Sums over the answers of a week, so that a page need not read millions of them."""
 
 _AT_ONCE: Final = 500
 _COLUMNS = ANSWERS.c

@@ -11,18 +11,11 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import AuditRecord, JobKind, JobRecord, JobState, TokenRecord
 from kernelcast.service_state.answers import AnswerTable
 from kernelcast.service_state.tables import (
-    AUDIT,
-    CHANGES,
-    HEAD,
-    JOBS,
-    KEYS,
     METADATA,
-    PROBLEMS,
-    TOKENS,
-    VERSION_TABLE,
     Table,
-    count_change,
+    grow,
     insert_once,
+    make_table,
     name_global_size,
     select_record,
     write_row,
@@ -35,6 +28,33 @@ from kernelcast.training_data.store.connecting import (
     locate,
     read_version,
 )
+from kernelcast.training_data.store.schema import WHOLE
+
+HEAD = "0004"
+"""Newest version of the tables."""
+VERSION_TABLE = "kernelcast_service_version"
+TOKENS = make_table("service_tokens", TokenRecord, "id")
+# Of the slow hashes that release 0.1 kept: nobody reads it.
+TOKENS.append_column(sa.Column("salt", sa.LargeBinary, nullable=False, default=b""))
+
+JOBS = make_table("service_jobs", JobRecord, "id")
+sa.Index("ix_service_jobs_state", JOBS.c.state)
+
+AUDIT = make_table("service_audit", AuditRecord)
+AUDIT.append_column(sa.Column("number", WHOLE, primary_key=True, autoincrement=True))
+
+KEYS = make_table(
+    "service_idempotency",
+    {"key": str, "request_digest": str, "job_id": str, "created_at": datetime},
+    "key",
+)
+
+PROBLEMS = make_table(
+    "service_problems", {"digest": str, "content": str, "created_at": datetime}, "digest"
+)
+sa.Index("ix_service_problems_created_at_us", PROBLEMS.c.created_at)
+
+CHANGES = make_table("service_changes", {"name": str, "number": int}, "name")
 
 OBSERVATIONS_CHANGED = "observations"
 """Name of the count of changes after which any launch may have other observations."""
@@ -44,6 +64,11 @@ _TOKENS = select_record(TOKENS, TokenRecord)
 _JOBS = select_record(JOBS, JobRecord)
 _IS_RUNNING = JOBS.c.state == JobState.RUNNING
 _WAITING = {"state": JobState.QUEUED, "owner": ""}
+
+
+def count_change(connection: sa.Connection, name: str) -> None:
+    """Note that something has changed, so that other processes look anew."""
+    grow(connection, CHANGES, ("name",), ("number",), [{"name": name, "number": 1}])
 
 
 class TokenTable(Table):

@@ -1,4 +1,4 @@
-"""The service's tables: the fields of records, how each is stored, and transactions on them."""
+"""Tables of records: how each field is stored, and transactions on them."""
 
 import json
 import types
@@ -11,19 +11,10 @@ from typing import Any, get_args, get_origin, get_type_hints
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from kernelcast.records.service_state import (
-    AnswerRecord,
-    AuditRecord,
-    JobRecord,
-    Scope,
-    TokenRecord,
-)
+from kernelcast.records.service_state import Scope
 from kernelcast.training_data.store.connecting import Database
 from kernelcast.training_data.store.schema import WHOLE, dump, dump_time, load_time
 
-HEAD = "0004"
-"""Newest version of the tables."""
-VERSION_TABLE = "kernelcast_service_version"
 METADATA = sa.MetaData()
 
 
@@ -71,75 +62,30 @@ _TYPES: dict[Any, sa.types.TypeEngine[Any]] = {
 _RENAMED = {"is_cancel_wanted": "cancel_wanted"}
 
 
-def _make_column(name: str, hint: Any, **options: Any) -> sa.Column[Any]:  # noqa: ANN401 - a type
-    """Make the column of a field; the key is the field's name, times have their unit in theirs."""
-    kinds = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    kind = get_origin(kinds[0]) or kinds[0]
-    if isinstance(kind, type) and issubclass(kind, StrEnum):
-        stored: sa.types.TypeEngine[Any] = _Stored(sa.Text, str, kind)
-    else:
-        stored = _TYPES[Mapping if kind is Any else kind]
-    column = f"{name}_us" if kind is datetime else _RENAMED.get(name, name)
-    is_optional = hint is Any or types.NoneType in kinds
-    return sa.Column(column, stored, key=name, nullable=is_optional, **options)
+def make_table(name: str, record: type | dict[str, Any], *keys: str) -> sa.Table:
+    """Make a table of a record's fields, or of names and types.
 
-
-def _make_table(name: str, record: type | dict[str, Any], *keys: str) -> sa.Table:
-    """Make a table of a record's fields, or of names and types."""
+    The key of each column is the field's name; times have their unit in theirs.
+    """
     if isinstance(record, dict):
         hints = record
     else:
         found = get_type_hints(record)
         hints = {one.name: found[one.name] for one in fields(record)}
-    columns = (
-        _make_column(one, hint, primary_key=True, autoincrement=False)
-        if one in keys
-        else _make_column(one, hint)
-        for one, hint in hints.items()
-    )
+    columns = []
+    for one, hint in hints.items():
+        kinds = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+        kind = get_origin(kinds[0]) or kinds[0]
+        if isinstance(kind, type) and issubclass(kind, StrEnum):
+            stored: sa.types.TypeEngine[Any] = _Stored(sa.Text, str, kind)
+        else:
+            stored = _TYPES[Mapping if kind is Any else kind]
+        columns.append(sa.Column(
+            f"{one}_us" if kind is datetime else _RENAMED.get(one, one), stored, key=one,
+            nullable=hint is Any or types.NoneType in kinds,
+            primary_key=one in keys, autoincrement=False,
+        ))  # fmt: skip
     return sa.Table(name, METADATA, *columns)
-
-
-TOKENS = _make_table("service_tokens", TokenRecord, "id")
-# Of the slow hashes that release 0.1 kept: nobody reads it.
-TOKENS.append_column(sa.Column("salt", sa.LargeBinary, nullable=False, default=b""))
-
-JOBS = _make_table("service_jobs", JobRecord, "id")
-sa.Index("ix_service_jobs_state", JOBS.c.state)
-
-AUDIT = _make_table("service_audit", AuditRecord)
-AUDIT.append_column(sa.Column("number", WHOLE, primary_key=True, autoincrement=True))
-
-KEYS = _make_table(
-    "service_idempotency",
-    {"key": str, "request_digest": str, "job_id": str, "created_at": datetime},
-    "key",
-)
-
-PROBLEMS = _make_table(
-    "service_problems", {"digest": str, "content": str, "created_at": datetime}, "digest"
-)
-sa.Index("ix_service_problems_created_at_us", PROBLEMS.c.created_at)
-
-CHANGES = _make_table("service_changes", {"name": str, "number": int}, "name")
-
-ANSWERS = _make_table("service_answers", AnswerRecord, "id")
-"""Answers, each with what was observed of it last; repeats within an hour are counted."""
-for _name in ("launch_key", "kernel", "device_id"):  # the end of each is the order of reading
-    sa.Index(f"ix_service_answers_{_name}", ANSWERS.c[_name], ANSWERS.c.id)
-
-WEEK_KEYS = ("week", "device_id", "kernel", "tier")
-WEEK_SUMS = ("asked", "made", "cost_s", "predicted_s", "observed", "inside", "error", "log_ratio")
-_COUNTS = {"asked", "made", "observed", "inside"}
-WEEKS = _make_table(
-    "service_answer_weeks",
-    {
-        "week": datetime, **dict.fromkeys(WEEK_KEYS[1:], str),
-        **{name: int if name in _COUNTS else float for name in WEEK_SUMS},
-    },
-    *WEEK_KEYS,
-)  # fmt: skip
-"""Sums over the answers of a week, so that a page need not read millions of them."""
 
 
 def select_record(table: sa.Table, record: type) -> sa.Select[Any]:
@@ -162,11 +108,6 @@ def name_global_size(dialect: sa.Dialect) -> str:
     """Write, as an index has it, the part of an observation's index space that is its size."""
     find = {"sqlite": "instr", "postgresql": "strpos"}[dialect.name]
     return f"substr(observations.ndrange, 1, {find}(observations.ndrange, ']'))"
-
-
-def count_change(connection: sa.Connection, name: str) -> None:
-    """Note that something has changed, so that other processes look anew."""
-    grow(connection, CHANGES, ("name",), ("number",), [{"name": name, "number": 1}])
 
 
 def grow(
