@@ -23,8 +23,6 @@ from kernelcast.records.service_state import AnswerRecord
 DEFAULT_URL: Final = "http://127.0.0.1:8372"
 TOKEN_VARIABLE: Final = "KERNELCAST_TOKEN"
 """Environment variable that holds the token where none is given."""
-INSTANCE_HEADER: Final = "x-kernelcast-instance"
-"""Names the instance in answers."""
 _API: Final = "1"
 """First part of the API's versions that this client speaks."""
 _log = logging.getLogger("kernelcast.client")
@@ -370,7 +368,7 @@ class Transport:
                 call = self._http.request(method, path, **options)
                 answer: httpx.Response = await wait_for(call)
                 # Have the next request see who answers, where this one was another instance's.
-                told = answer.headers.get(INSTANCE_HEADER)
+                told = answer.headers.get("x-kernelcast-instance")
                 if told and self._service is not None and told != self._service.instance:
                     self._is_checked = False
             except httpx.TransportError as error:

@@ -30,7 +30,6 @@ _ERROR = re.compile(r"<source>:(?P<line>\d+):(?P<column>\d+): (?P<message>.*)", 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReport:
     kernels: Mapping[str, tuple[ParameterFacts, ...]]
-    """Parameters by the names of kernels, in its order."""
     errors: tuple[tuple[int, int, str], ...] = ()
     """Lines and columns from 1, 0 where nobody knows, and what is wrong; nothing is counted."""
     failure: str = ""

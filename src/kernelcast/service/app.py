@@ -56,7 +56,6 @@ from kernelcast.service.schemas import ErrorAnswer, Open
 from kernelcast.service.service import Service
 from kernelcast.service.settings import API_PREFIX, CONVERTER, ServiceSettings
 from kernelcast.service.telemetry import (
-    INSTANCE_HEADER,
     LOGGER,
     Metrics,
     forget_ended_processes,
@@ -469,7 +468,8 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
                 proxy_headers=bool(settings.trusted_proxies),
                 forwarded_allow_ips=list(settings.trusted_proxies),
                 limit_concurrency=settings.limits.connections,
-                headers=[(INSTANCE_HEADER, settings.instance.id)],
+                # Clients notice another instance at the same address.
+                headers=[("x-kernelcast-instance", settings.instance.id)],
                 backlog=2048,
                 timeout_graceful_shutdown=30,
                 # A worker answers uvicorn's pings once it has imported all: 0.9 s on an idle

@@ -22,8 +22,6 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from kernelcast.records.private_files import make_private_folder
 
 LOGGER = logging.getLogger("kernelcast.service")
-INSTANCE_HEADER: Final = "x-kernelcast-instance"
-"""Names the instance in every answer, so that clients notice another one at the same address."""
 _FIELDS: Final = "fields"
 _COUNTS_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client's own
 _REQUEST_BOUNDS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 30, 120)
