@@ -68,9 +68,11 @@ class Authenticator:
         self._settings = settings
         self._state = state
         self.forget()
-        everything = Caller(name="local", scopes=frozenset(Scope))
+        # Where the service runs no kernels, the right to do so is taken away.
+        self._withheld = frozenset(() if settings.allow_run else {Scope.RUN})
         # Who asks without a token, where that may be: most requests of a service on loopback.
-        self._local = None if settings.needs_tokens else self._limit(everything)
+        everything = Caller(name="local", scopes=frozenset(Scope) - self._withheld)
+        self._local = None if settings.needs_tokens else everything
         # Times of wrong secrets by the token's id: later ones than allowed take no memory.
         self._guesses: FIFOCache[str, deque[float]] = FIFOCache(10_000)
         self._looking = asyncio.Lock()
@@ -113,13 +115,7 @@ class Authenticator:
             if len(times) == most:
                 log("many wrong tokens", level=30, token=token_id)
             _refuse(_UNKNOWN)
-        return self._limit(Caller(name=record.id, scopes=record.scopes))
-
-    def _limit(self, caller: Caller) -> Caller:
-        """Take the right to run kernels away where the service runs none."""
-        if self._settings.allow_run or Scope.RUN not in caller.scopes:
-            return caller
-        return Caller(name=caller.name, scopes=caller.scopes - {Scope.RUN})
+        return Caller(name=record.id, scopes=record.scopes - self._withheld)
 
     async def _find(self, token_id: str) -> TokenRecord | None:
         known = self._known  # not what `forget` puts in its place meanwhile
