@@ -17,7 +17,8 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -304,22 +305,21 @@ def _describe_invalid(error: RequestValidationError) -> ApiError:
     )  # fmt: skip
 
 
+@dataclass(eq=False)
 class Frame:
     """Frames every request; the outermost layer of the service."""
 
-    # `hosts` are names that a request may call us, None means any: a page of another site cannot
-    # reach a service on loopback under a name of its own (DNS rebinding).
-    def __init__(
-        self, app: ASGIApp, *, hosts: Iterable[str] | None, metrics: Metrics, body_bytes: int
-    ) -> None:
-        self._app = app
-        self._hosts = None if hosts is None else frozenset(hosts)
-        self._metrics = metrics
-        self._body_bytes = body_bytes
+    app: ASGIApp
+    _: KW_ONLY
+    hosts: tuple[str, ...] | None
+    """Names that a request may call us, None means any: a page of another site cannot reach a
+    service on loopback under a name of its own (DNS rebinding)."""
+    metrics: Metrics
+    body_bytes: int
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         started_s = time.perf_counter()
         headers = Headers(scope=scope)
@@ -329,7 +329,7 @@ class Frame:
         state = scope.setdefault("state", {})
         state |= {"request_id": request_id, "has_body": has_body}
         # The form of a stranger holds a token and where to go.
-        most = 4096 if scope["path"] == SIGN_IN_PATH else self._body_bytes
+        most = 4096 if scope["path"] == SIGN_IN_PATH else self.body_bytes
         size = int(told_bytes) if told_bytes.isdecimal() and int(told_bytes) > most else 0
         is_read, is_begun, status = not has_body, False, 500
         method = scope["method"]
@@ -365,7 +365,7 @@ class Frame:
 
         try:
             self._check(scope, headers)
-            await self._app(scope, receive_limited, send_framed)
+            await self.app(scope, receive_limited, send_framed)
         except ApiError as error:
             await ErrorResponse(error)(scope, receive, send_framed)
         except Exception as error:  # whatever it is: the caller gets no traceback
@@ -380,7 +380,7 @@ class Frame:
             await ErrorResponse(told)(scope, receive, send_framed)
         finally:
             seconds = time.perf_counter() - started_s
-            self._metrics.watch_request(method, _name_route(scope), status, seconds)
+            self.metrics.watch_request(method, _name_route(scope), status, seconds)
             log(
                 "request",
                 request_id=request_id,
@@ -400,8 +400,8 @@ class Frame:
         host = headers.get("host", "")
         # The name without its port; brackets hold an IPv6 address.
         name = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
-        if self._hosts is not None and name not in self._hosts:
-            names = ", ".join(sorted(self._hosts))
+        if self.hosts is not None and name not in self.hosts:
+            names = ", ".join(sorted(self.hosts))
             raise ApiError(
                 HTTPStatus.MISDIRECTED_REQUEST, "wrong_host",
                 f"this service is not called {name!r}; use one of {names}",
