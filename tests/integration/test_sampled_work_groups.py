@@ -8,6 +8,7 @@ from kernelcast.records.arguments import Access
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.sampling.compiler_facts import check_launch
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.scratch import ScratchArguments
@@ -93,6 +94,7 @@ def compare(
     before = np.full((ndrange.work_item_count, fields), SENTINEL, dtype=np.uint32)
     user = put(session.queue, before)
     accesses = [Access.READ_WRITE, *(None for _ in more)]
+    check_launch(session, session.whole_kernel(kernel).kernel, kernel, ndrange)
     copies = ScratchArguments(session.buffers, [user, *more], accesses)
     with OpenCLLaunch(session, kernel, ndrange, copies) as launch:
         copy = launch._scratch.arguments[0]

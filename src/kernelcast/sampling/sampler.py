@@ -133,7 +133,7 @@ class Sampler:
 
     def __init__(self, launch: PreparedLaunch, plan: SamplingPlan) -> None:
         self._launch, self._plan = launch, plan
-        self._total = launch.ndrange.work_group_count
+        self._total, self._counts = launch.ndrange.work_group_count, launch.ndrange.group_counts
         self._taken: list[GroupBox] = []
         self._timed: list[TimedLaunch] = []
         self._discarded_s = 0.0
@@ -153,7 +153,7 @@ class Sampler:
         else:
             # Warm up, find out how long work-groups take, and whether they do the same.
             self._begun = True
-            middle = box_near(self._total // 2, 1, self._launch.ndrange.group_counts)
+            middle = box_near(self._total // 2, 1, self._counts)
             if self._total >= _FEWEST_TO_SPARE_ONE:
                 self._taken.append(middle)
             self._launch.warm_up(middle)
@@ -248,11 +248,7 @@ class Sampler:
         most_s = 0.5 * self._slab_s
         size = self._size_of(min(self._worth_s, most_s))
         affordable = int(most_s / (size * self._rate_s))
-        places = spread_positions(
-            max(3, min(10, affordable)),
-            self._launch.ndrange.group_counts,
-            shift=self._places,
-        )
+        places = spread_positions(max(3, min(10, affordable)), self._counts, shift=self._places)
         seen = self._run_at(places, size)
         if len(seen) < 2:
             return
@@ -260,8 +256,7 @@ class Sampler:
         rates = rates_of(seen)
         heavy = rates > _STICKS_OUT * median(rates)
         # A heavy region is as heavy beside the place; a disturbance does not repeat.
-        counts = self._launch.ndrange.group_counts
-        beside = [position_of(seen[one].box, counts) for one in np.flatnonzero(heavy)]
+        beside = [position_of(seen[one].box, self._counts) for one in np.flatnonzero(heavy)]
         again = self._run_at(beside, size) if 0 < len(beside) <= len(seen) / 2 else []
         is_heavy = bool((rates_of(again) > _STICKS_OUT * median(rates)).any())
         # Where the plan names places, one cannot stand for the others, however alike a few are.
@@ -297,8 +292,7 @@ class Sampler:
                 return
             if rates[-1] < _LOWEST * rates[0]:  # go on behind it
                 replaced = timed
-                counts = self._launch.ndrange.group_counts
-                place = position_of(box, counts) + box.work_group_count + span // 2
+                place = position_of(box, self._counts) + box.work_group_count + span // 2
             elif rates[-1] > _HIGHEST * rates[0] and _LONGER * span <= self._total // 4:
                 replaced, span, place = timed, _LONGER * span, self._next_place()
             else:
@@ -310,7 +304,7 @@ class Sampler:
         survey = self._windows
         # Four work-groups per thread balance a launch of uneven work.
         size = max(self._size_of(self._worth_s), min(4 * self._unit, self._total // 64))
-        row = self._launch.ndrange.group_counts[0]
+        row = self._counts[0]
         if row // 8 < size < self._total // _SMALL_PILOT and not self._plan.places:
             # Pieces of rows would leave out the ends of rows, where there may be less to do.
             size = row * max(1, round(size / row))
@@ -321,9 +315,7 @@ class Sampler:
             if affordable > _MOST_PLACES:
                 size, affordable = size * affordable // _MOST_PLACES, _MOST_PLACES
             if affordable:
-                places = spread_positions(
-                    affordable, self._launch.ndrange.group_counts, shift=self._places
-                )
+                places = spread_positions(affordable, self._counts, shift=self._places)
                 self._run_at(places, size)
                 self._note_rate(self._windows)
         # Eight launches say more without the survey's, which are shorter and pieces of rows.
@@ -363,7 +355,6 @@ class Sampler:
 
     def _reserve(self, position: int, size: int) -> GroupBox | None:
         """Take a free box near a place, or near that of the plan which is nearest to it."""
-        counts = self._launch.ndrange.group_counts
         if self._plan.places:
             # A position a third into the index space stands for the place a third into the plan's.
             places = self._plan.places
@@ -371,7 +362,7 @@ class Sampler:
             position = int(places[nearest] * self._total)
         # Never at the origin: PoCL compiles launches with and without offset separately.
         begin = min(max(position - size // 2, 1), self._total - 1)
-        box = find_free_box(begin, size, counts, self._taken)
+        box = find_free_box(begin, size, self._counts, self._taken)
         if box is not None:
             self._taken.append(box)
         return box

@@ -112,18 +112,16 @@ def read_kernel(
     if source is not None and not isinstance(cast("object", source), str):
         msg = f"kernel {name}: source: {type(source).__name__} given; give OpenCL C as a str"
         raise InputError(msg)
-    program, text = None, source
+    program, text = None, source or ""
     with suppress(cl.Error):  # Intel's runtime (2026.22) forgets one that nobody holds
         program = cast("cl.Program | None", kernel.get_info(cl.kernel_info.PROGRAM))
     if program is not None and not text:
-        text = ""
         with suppress(cl.Error):  # the standard leaves open what programs made of binaries answer
             text = str(program.get_info(cl.program_info.SOURCE) or "").strip("\0")
         if not text.strip():  # else whole, so that messages name the caller's lines
-            text = ""
             with suppress(TypeError):  # of a wrapper that was never told
                 # A program from pyopencl's binary cache has none; the kernel's wrapper remembers.
-                text = getattr(kernel, "_source", None)
+                text = getattr(kernel, "_source", None) or ""
     if not text:
         reason = "holds no source, as programs made from binaries do"
         if program is None:

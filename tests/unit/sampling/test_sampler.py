@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -16,8 +15,7 @@ from hypothesis import strategies as st
 from kernelcast.models.linear import fit_linear
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.records.samples import PILOT_WINDOW
-from kernelcast.sampling.plan import SamplingPlan, position_of
+from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import Sampler, is_even
 from kernelcast.sampling.warmed_windows import WarmedSampler, open_sampler
 from support import strategies
@@ -225,25 +223,6 @@ def test_moments_end_where_all_work_groups_ran(groups: int, moments: int) -> Non
     runs = [sampler.take_moment() for _ in range(moments)]
     assert runs[0] is not None
     assert sum(one.sampled_work_groups for one in runs if one is not None) <= groups
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_slab_goes_on_where_its_warm_up_ended(shape: str) -> None:
-    """Known even work gets one slab, a shorter launch right before it and one right behind."""
-    launch = SyntheticLaunch(SHAPES[shape], EVEN[shape])
-    run = Sampler(launch, SamplingPlan(is_known_even=True)).take_moment()
-    assert run is not None
-    longer, *shorter = (one.box for one in run.launches if one.window != PILOT_WINDOW)
-    assert len(shorter) == (0 if shape == "3-D" else 1)  # it has too few planes
-    assert run.warm_up_s > 0
-    counts = launch.ndrange.group_counts
-    warm_up = launch.asked[launch.asked.index(longer) - 1]
-    for before, behind in pairwise([warm_up, longer, *shorter]):
-        end = position_of(before, counts) + before.work_group_count
-        assert end == position_of(behind, counts)
-    sizes = {one.work_group_count for one in (warm_up, *shorter)}
-    assert len(sizes) == 1
-    assert max(sizes) <= longer.work_group_count / (1 if shape == "3-D" else 2)
 
 
 @pytest.mark.parametrize("times", [3.0, 20.0])

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from kernelcast.records.device import Trait
-from kernelcast.records.errors import InputError
 from kernelcast.records.machine import CacheFacts
 from kernelcast.sampling.microbenchmarks.bench import LEAST_SPREAD, make_trait
 
@@ -27,12 +26,6 @@ def fit_levels(
 ) -> tuple[list[CacheFacts], Trait[float]]:
     """Find cache levels, nearest first, and the latency beyond them, by the Bayesian information
     criterion; a host's caches are nearly LRU, where with equation 6 1 MiB came out as 0.6 MiB."""
-    if len(sizes_bytes) != len(latencies_s) or len(sizes_bytes) < 6:
-        msg = f"{len(sizes_bytes)} sizes and {len(latencies_s)} latencies; give at least 6 of each"
-        raise InputError(msg)
-    is_good = np.all(np.diff(sizes_bytes) > 0) and sizes_bytes[0] > 0 and np.all(latencies_s > 0)
-    if not (is_good and np.all(np.isfinite(latencies_s))):
-        raise InputError("sizes must increase, and sizes and latencies be positive and finite")
     used = find_undisturbed(latencies_s)
     sizes, values = sizes_bytes[used], latencies_s[used]
     count = max(2, round(16 * math.log2(sizes[-1] / sizes[0])))  # 16 candidates per octave

@@ -99,9 +99,8 @@ def _walk(
         shortest[index] = min(shortest[index], *times)
         usual[index] = min(usual[index], statistics.median(times))
 
-    for _ in range(passes):
-        for index in range(len(sizes)):
-            visit(index)
+    for index in [*range(len(sizes))] * passes:
+        visit(index)
     for _ in range(2):
         for index in np.flatnonzero(~find_undisturbed(shortest)).tolist():
             visit(index)
@@ -118,8 +117,7 @@ class Walk:
     """A kernel that walks in one address space of a device."""
 
     def __init__(self, bench: Bench, space: str, most_bytes: int) -> None:
-        self._bench = bench
-        self._space = space
+        self._bench, self._space = bench, space
         context, flags = bench.session.context, cl.mem_flags
         if bench.is_cpu:
             # In large pages, which NumPy asks Linux for: in those of 4 KiB each step beyond some
