@@ -22,7 +22,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun
-from kernelcast.sampling.contents import make_array
+from kernelcast.sampling.arguments import make_array
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.problems import ProblemArguments, prepared_problem
@@ -73,17 +73,14 @@ class Reached:
         self.places, self._part = places, part
 
     def without(self, places: Collection[int]) -> "Reached":
-        """Leave nothing out."""
         assert not places
         return self
 
     def list_ranges(self, box: GroupBox) -> dict[int, list[tuple[int, int]]]:
-        """Give one range per place."""
         return {place: [self._part(box)] for place in self.places}
 
 
 def describe(session: DeviceSession, name: str, *arguments: object) -> LiveLaunch:
-    """Describe a launch of a program's own objects."""
     program = cl.Program(session.context, SOURCE).build()
     queue = cl.CommandQueue(session.context, session.device)
     launch = Launch(cl.Kernel(program, name), (ITEMS,), (64,), arguments, queue=queue)

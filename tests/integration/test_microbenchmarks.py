@@ -86,7 +86,6 @@ def _shorten(bench: Bench, changes: pytest.MonkeyPatch) -> None:
 
 
 def list_traits(value: object) -> Iterator[Trait[float]]:
-    """List all measured numbers of a result, however deep they lie."""
     if isinstance(value, Trait):
         yield value
     elif isinstance(value, Mapping):

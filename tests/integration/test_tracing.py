@@ -64,7 +64,6 @@ def make_nosy(words: Mapping[str, str]) -> Problem:
 
 
 def check_timeline(trace: WorkGroupTrace) -> None:
-    """Check what holds for every timeline."""
     timeline = trace.outcome
     assert isinstance(timeline, Timeline)
     starts, finishes = np.array(timeline.starts_s), np.array(timeline.finishes_s)

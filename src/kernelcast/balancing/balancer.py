@@ -46,7 +46,7 @@ from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.contents import make_array
+from kernelcast.sampling.arguments import make_array
 from kernelcast.sampling.plan import SamplingPlan
 
 if TYPE_CHECKING:

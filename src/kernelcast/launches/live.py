@@ -27,11 +27,11 @@ from kernelcast.records.errors import InputError, NDRangeError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
+from kernelcast.sampling.arguments import check_count, infer_access
 from kernelcast.sampling.compiler_facts import check_launch, choose_local_size
 from kernelcast.sampling.launch import OpenCLLaunch, explained_errors
 from kernelcast.sampling.scratch import KernelArgument, ScratchArguments
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.sampling.signature import check_count, infer_access
 from kernelcast.sampling.user_objects import (
     ArgumentPlace,
     UserKernel,

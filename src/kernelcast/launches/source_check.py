@@ -23,8 +23,7 @@ from kernelcast.records.errors import (
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.contents import check_file
-from kernelcast.sampling.signature import check_arguments
+from kernelcast.sampling.arguments import check_arguments, check_file
 
 
 def refuse_misfits(problem: Problem) -> None:

@@ -33,15 +33,20 @@ from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
+from kernelcast.sampling.arguments import (
+    Recipe,
+    check_arguments,
+    infer_access,
+    make_array,
+    shape_of,
+)
 from kernelcast.sampling.building import BuiltKernel, build_program, read_kernel_source, take_kernel
 from kernelcast.sampling.compiler_facts import check_launch, check_memory, choose_local_size
-from kernelcast.sampling.contents import Recipe, make_array, shape_of
 from kernelcast.sampling.discovery import choose_device, describe_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch, enqueue, enqueue_window, explained_errors
 from kernelcast.sampling.opencl import OtherDriver, cl, mapped_memory
 from kernelcast.sampling.scratch import SMALL_BYTES, KernelArgument, Reach, WrittenArguments
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.sampling.signature import check_arguments, infer_access
 
 _SLOW_TO_MAKE = frozenset({Init.PERMUTATION, Init.FILE})
 

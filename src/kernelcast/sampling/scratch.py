@@ -19,7 +19,7 @@ from kernelcast.records.arguments import Access, Init
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.ndrange import GroupBox
-from kernelcast.sampling.contents import FillOrder, Recipe, fill_ranges, make_array
+from kernelcast.sampling.arguments import FillOrder, Recipe, fill_ranges, make_array
 from kernelcast.sampling.opencl import cl
 
 SMALL_BYTES = 1 << 20

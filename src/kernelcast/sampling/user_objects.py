@@ -28,11 +28,11 @@ from kernelcast.records.arguments import (
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import EventTimesError, InputError, SignatureError
 from kernelcast.records.kernel import Kernel
+from kernelcast.sampling.arguments import is_image
 from kernelcast.sampling.discovery import describe_device, read_dialect
 from kernelcast.sampling.opencl import cl, mapped_memory
 from kernelcast.sampling.scratch import KernelArgument, can_be_copied
 from kernelcast.sampling.session import DeviceSession, open_session
-from kernelcast.sampling.signature import is_image
 
 UserKernel: TypeAlias = cl.Kernel
 UserQueue: TypeAlias = cl.CommandQueue

@@ -35,7 +35,6 @@ DEVICE = make_description()
 
 
 def measured(value: float, source: TraitSource = TraitSource.MEASURED) -> Trait[float]:
-    """Make a number."""
     return Trait(value=value, source=source)
 
 
@@ -62,7 +61,6 @@ class FakeSuite:
         self, task: Task[Any], arguments: tuple[str, str, Effort], *,
         report: Callable[[str], None], **_: object,
     ) -> BenchmarkResult:  # fmt: skip
-        """Give or raise the outcome."""
         assert task.name == "run_benchmark"
         self.asked.append(arguments[0])
         report("measuring")
@@ -74,7 +72,6 @@ class FakeSuite:
 
 @pytest.fixture(autouse=True)
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSuite:
-    """Put the fake suite in place of the real one, and data into a folder of the test."""
     fake = FakeSuite()
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path / "data"))
     titles = {name: (f"title of {name}", None) for name in RESULTS}
@@ -240,7 +237,6 @@ def test_a_data_folder_that_cannot_be_written_is_named(
 
 
 def machine(**facts: object) -> MachineDescription:
-    """Make a description of one and the same device."""
     return MachineDescription(id="a", name="A", kind=DeviceKind.CPU, **facts)  # type: ignore[arg-type]
 
 

@@ -22,7 +22,7 @@ from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
 from kernelcast.records.errors import InputError, ProblemFileError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.contents import make_array
+from kernelcast.sampling.arguments import make_array
 
 PROBLEM = """\
 # A comment on the first line.

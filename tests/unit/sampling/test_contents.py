@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kernelcast.records.arguments import BufferArgument, ElementType, Init
 from kernelcast.records.errors import InputError
-from kernelcast.sampling import contents
-from kernelcast.sampling.contents import make_array
+from kernelcast.sampling import arguments as contents
+from kernelcast.sampling.arguments import make_array
 from support import strategies
 
 

@@ -62,7 +62,6 @@ kernel void mixed(global float *out, constant float *given, local float *first, 
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[DeviceSession]:
-    """Open the stand-in's device."""
     with cuda_driver.stand_in(alone=1, units=2):
         [(description, device)] = find_devices()
         yield open_session(description, device)

@@ -32,7 +32,6 @@ def test_finds_ids_and_unique_beginnings(wanted: str, found: str) -> None:
 def _make_device(
     name: str, platform: str, kind: int = cl.device_type.GPU, **answers: object
 ) -> SimpleNamespace:
-    """Make a device of which only what its id needs is known."""
     numbers = dict.fromkeys(
         ["max_compute_units", "local_mem_size", "global_mem_size", "max_mem_alloc_size",
          "max_work_group_size", "double_fp_config"], 1,

@@ -26,8 +26,6 @@ UPTIME_S = 1000.0
 
 
 class _Table:
-    """A table of processes in a folder."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / "uptime").write_text(f"{UPTIME_S} 1.0\n", encoding="ascii")
@@ -36,7 +34,6 @@ class _Table:
         self.add(2, "S")
 
     def add(self, process: int, *states: str, parent: int = 1, age_s: float = 500.0) -> None:
-        """Add a process with threads in states."""
         for number, state in enumerate(states):
             started = int((UPTIME_S - age_s) * TICKS)
             told = f"{process + number} (a name) {state} {parent} {'0 ' * 17}{started} 0\n"
@@ -99,7 +96,6 @@ def test_nothing_is_counted_where_nothing_can_be_read(table: _Table) -> None:
 
 @pytest.fixture
 def join(tmp_path: Path) -> Iterator[Callable[[float], CoreTurns]]:
-    """Give what opens the same file as another process would."""
     with ExitStack() as opened:
 
         def open_turns(most_s: float) -> CoreTurns:
@@ -113,7 +109,6 @@ def join(tmp_path: Path) -> Iterator[Callable[[float], CoreTurns]]:
 
 
 def _wait_s(turns: CoreTurns, *, measures: bool) -> float:
-    """Take a turn; give the seconds until it came."""
     begin_s = time.monotonic()
     with turns.measuring() if measures else turns.preparing():
         return time.monotonic() - begin_s

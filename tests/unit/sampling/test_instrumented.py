@@ -124,7 +124,6 @@ Row = tuple[int, int, int, int, int]
 
 @st.composite
 def logs(draw: st.DrawFn) -> list[CountedBox]:
-    """Draw what boxes of work-groups may have written down."""
     capacity = draw(st.integers(1, 6))
     counted = []
     for box in BOXES:
@@ -144,7 +143,6 @@ def logs(draw: st.DrawFn) -> list[CountedBox]:
 
 
 def read_slowly(counted: Sequence[CountedBox]) -> list[Row]:
-    """Read logs entry by entry."""
     found: list[Row] = []
     for one in counted:
         before: Counter[tuple[int, int]] = Counter()

@@ -288,7 +288,6 @@ def plant(array_sizes: Floats, sizes: list[float], latencies: list[float], seed:
 def find(
     array_sizes: Floats, values: Floats, *, is_host: bool = False
 ) -> tuple[list[int], list[float]]:
-    """Find the sizes of caches, and the latencies of each level and beyond."""
     levels, beyond_s = fit_levels(array_sizes, values, is_host=is_host)
     latencies = [*(one.latency_s for one in levels if one.latency_s), beyond_s]
     for trait in latencies:

@@ -38,7 +38,6 @@ def embed(prefix: Path, name: str, *, content: str | None = None, library: bool 
 
 
 def listed(folder: Path | None) -> dict[str, str]:
-    """Give what the loader would read in a folder: file name and library."""
     assert folder is not None
     return {icd.name: icd.read_text().strip() for icd in folder.glob("*.icd")}
 

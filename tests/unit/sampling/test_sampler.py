@@ -135,8 +135,6 @@ def test_what_a_launch_pays_is_not_charged_to_work_groups(
 
 
 class InterruptedLaunch(SyntheticLaunch):
-    """A launch of which one sample is interrupted for milliseconds."""
-
     def __init__(self, ndrange: NDRange, cost: Cost, *, interrupted: int) -> None:
         super().__init__(ndrange, cost, disturbance=Disturbance(noise=0.02, seed=interrupted))
         self._left = interrupted
@@ -325,7 +323,6 @@ def test_next_to_no_work_at_one_place_is_not_even(count: int, light: float, wher
 
 
 def make_even(groups: int, work_group_s: float = 1e-5, **more: Any) -> SyntheticLaunch:  # noqa: ANN401
-    """Make a launch of even work."""
     return SyntheticLaunch(NDRange(global_size=(groups,), local_size=(1,)), work_group_s, **more)
 
 

@@ -40,7 +40,6 @@ class FakeQueue:
         """Do nothing: launches end at once."""
 
     def enqueue(self) -> object:
-        """Let time go by."""
         self.now_s += self.clock_s
         self.process_s += self.worked_s
         end = round(self.now_s * 1e9)
@@ -173,7 +172,6 @@ TRIAL = DeviceTrial(
 
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no other program at work."""
     monkeypatch.setattr(device_check, "count_others", lambda: 0)
 
 
@@ -210,7 +208,6 @@ def test_a_clock_that_rises_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def never() -> DeviceTrial:
-    """Fail if a device is tried that is known."""
     pytest.fail("tried again")
 
 

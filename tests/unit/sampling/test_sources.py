@@ -11,9 +11,9 @@ from kernelcast.records.arguments import (
     Parameter,
 )
 from kernelcast.records.errors import InputError, SignatureError
+from kernelcast.sampling.arguments import check_arguments, infer_access
 from kernelcast.sampling.loop_benchmark import LoopToRun, measure_loop
 from kernelcast.sampling.prelude import mark_line, needs_prelude
-from kernelcast.sampling.signature import check_arguments, infer_access
 from support.problems import buffer_of, number_of
 
 CORRECTED = (
@@ -27,7 +27,6 @@ RIGHT_ANYWAY = (
 
 
 def asks(source: str, build_options: tuple[str, ...] = ()) -> bool:
-    """Tell whether kernel `k` of a source needs the prelude."""
     return needs_prelude(source, build_options, "k")
 
 

@@ -128,13 +128,11 @@ def test_reads_each_form_of_declaration(
 
 
 def write_code_object(*kernels: dict[str, object], before: bytes = b"\x7fELF...") -> bytes:
-    """Write a binary with a note as LLVM does."""
     held = msgpack.packb({"amdhsa.version": [1, 2], "amdhsa.kernels": list(kernels)})
     return before + struct.pack("<III", 7, len(held), 32) + b"AMDGPU\0\0" + held + b"\0" * 9
 
 
 def describe(name: str, *, vgprs: int, wavefront: int = 64) -> dict[str, object]:
-    """Describe a kernel as the note does."""
     return {
         ".name": name, ".symbol": f"{name}.kd", ".vgpr_count": vgprs, ".sgpr_count": 24,
         ".vgpr_spill_count": 0, ".wavefront_size": wavefront, ".args": [{".size": 8}],
@@ -143,7 +141,6 @@ def describe(name: str, *, vgprs: int, wavefront: int = 64) -> dict[str, object]
 
 
 def make_session(extension: str, *, device_name: str, vendor: str, **answers: object) -> Any:  # noqa: ANN401 - as much of a session as is asked for
-    """Make a session of a device that gives some answers."""
     device = SimpleNamespace(
         platform=SimpleNamespace(vendor=vendor, version="OpenCL 2.1"), version="OpenCL 2.0",
         extensions=extension, **answers,
@@ -156,7 +153,6 @@ def make_session(extension: str, *, device_name: str, vendor: str, **answers: ob
 
 
 def make_compiled(multiple: int, local_bytes: int = 0) -> Any:  # noqa: ANN401 - as much as is asked for
-    """Make a kernel of which the driver answers two questions."""
     info = cl.kernel_work_group_info
     answers = {
         info.LOCAL_MEM_SIZE: local_bytes, info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE: multiple,

@@ -49,7 +49,7 @@ from kernelcast.records.machine import read_peaks
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun, join_moments
-from kernelcast.sampling.contents import draw_ahead
+from kernelcast.sampling.arguments import draw_ahead
 from kernelcast.sampling.discovery import choose_device, describe_device, find_devices_once
 from kernelcast.sampling.host import TURNS, runs_besides
 from kernelcast.sampling.instrumented import CountingLaunch
