@@ -60,7 +60,6 @@ _SIGNED: Final = {**_UNSIGNED, "i8": "char", "i16": "short", "i32": "int", "i64"
 _WORDS: Final = {"half": "ushort", "float": "uint", "double": "ulong"}
 _SPACES: Final = ("__private", "__global", "__constant", "__local", "__generic")
 _OPAQUE: Final = re.compile(r'target\("spirv\.(\w+)".*?(?:, (\d+))?\)')
-_ACCESS: Final = ("read_only", "write_only", "read_write")
 _FORMS: Final = {
     **{opcode: f"{{0}} {sign} {{1}}" for opcode, sign in (
         ("add", "+"), ("sub", "-"), ("mul", "*"), ("and", "&"), ("or", "|"), ("xor", "^"),
@@ -134,7 +133,8 @@ class _Writer:
                 self._names[name] = f"((__private uchar *)&{own})"
                 parameters.append(f"kc_t{number} {own}")
             elif match := _OPAQUE.match(kind):
-                qualifier = f"{_ACCESS[int(match[2] or 0)]} " if match[1] == "Image" else ""
+                qualifier = ("read_only ", "write_only ", "read_write ")[int(match[2] or 0)]
+                qualifier = qualifier if match[1] == "Image" else ""
                 parameters.append(f"{qualifier}{note.name} {own}")
             else:
                 if kind.startswith("ptr"):

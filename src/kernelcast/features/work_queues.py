@@ -25,7 +25,6 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.operations import MemorySpace
 
 _COUNTING = re.compile(r"atom(?:ic)?_(?:fetch_)?(inc|dec|add|sub)(?:_explicit)?")
-_DOWN = ("dec", "sub")
 _SHARED = (MemorySpace.GLOBAL, MemorySpace.GENERIC)
 _OWN = frozenset((SymbolKind.GLOBAL_ID, SymbolKind.CONTENT))
 
@@ -88,7 +87,7 @@ def _read_counter(
             return None
         if np.unique(np.asarray(values)).size == at.shape[1]:
             return None
-    is_down = (operation[1] in _DOWN) != step.startswith("-")
+    is_down = (operation[1] in ("dec", "sub")) != step.startswith("-")
     return one, place, is_down
 
 

@@ -32,7 +32,6 @@ MOST_STRETCHES = 1 << 19
 """Stretches of bytes of one access that are told apart, at most."""
 _MOST_STEPS = 2 * MOST_STRETCHES
 _MOST_TOGETHER = 16 * MOST_STRETCHES  # 200 MB
-_CUT = (SymbolKind.GROUP_ID, SymbolKind.GLOBAL_ID)
 _SHARED = (MemorySpace.GLOBAL, MemorySpace.GENERIC)
 
 
@@ -110,7 +109,7 @@ def _follow(
     """Find stretches of offsets along the widest strides: slab, least and greatest of each."""
     space = launch.slabs
     assert space is not None
-    cuts = {Symbol(kind, axis=space.axis) for kind in _CUT}
+    cuts = {Symbol(kind, axis=space.axis) for kind in (SymbolKind.GROUP_ID, SymbolKind.GLOBAL_ID)}
     strides = [
         (abs(factor), monomial[0])
         for monomial, factor in placed.points.simplify(placed.offset_bytes).products

@@ -62,8 +62,8 @@ _COORDINATES: Final = {
     )
     for axis, letter in enumerate("xyz")
 }  # fmt: skip
-_RESERVED: Final = frozenset({"range", "min", "max", *ID_FUNCTIONS, *keyword.kwlist})
 _EXTREMA: Final = {"min": minimum, "max": maximum}
+_RESERVED: Final = frozenset({"range", "min", "max", *ID_FUNCTIONS, *keyword.kwlist})
 _COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Expr, Expr], Condition]]] = {
     ast.Lt: less,
     ast.LtE: less_equal,

@@ -250,7 +250,7 @@ def known_part(condition: Condition) -> Condition:
 
 
 # Multiples of these, modulo 1, fill a line and a square evenly without any period.
-_GOLDEN, _PLASTIC = 0.6180339887498949, 0.7548776662466927
+GOLDEN, _PLASTIC = 0.6180339887498949, 0.7548776662466927
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -321,7 +321,7 @@ def run_loops(
         times = most[index] / chosen[index]
         if is_sampled:
             # They are placed one to a stratum, without a period that loops could have too.
-            shift = (iteration * _GOLDEN + index * _PLASTIC) % 1.0
+            shift = (iteration * GOLDEN + index * _PLASTIC) % 1.0
             placed = np.minimum(((iteration + shift) * times).astype(np.int64), most[index] - 1)
             iteration = np.where(times == 1, iteration, placed)
         points = points.keep(needed).take(index)

@@ -15,7 +15,7 @@ import numpy as np
 from kernelcast.expressions import SymbolKind
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.symbols import IntArray
-from kernelcast.features.counting.static import FloatArray, Numbers, count_statically
+from kernelcast.features.counting.static import GOLDEN, FloatArray, Numbers, count_statically
 from kernelcast.features.counting.summary import add_once, count_instructions, split_lanes
 from kernelcast.records.ndrange import GroupBox, NDRange
 
@@ -31,8 +31,6 @@ _MOST_PER_BOX_WITH_CONTENTS = 2048
 _MOST_ITEMS_FOR_PLACES, _MOST_IN_ALL_FOR_PLACES = 100_000, 1024
 # Work-items that a CPU runtime's vectors and a GPU's warps take in step, mostly.
 _IN_STEP = (8, 32)
-# Multiples of the golden ratio's fraction keep step with no row length.
-_GOLDEN = (math.sqrt(5) - 1) / 2
 _PLACES = frozenset({SymbolKind.GLOBAL_ID, SymbolKind.GROUP_ID, SymbolKind.CONTENT})
 _DECIDING = frozenset({SymbolKind.GROUP_ID, SymbolKind.CONTENT})
 
@@ -104,7 +102,7 @@ def profile_work(
     count = min(max(most - per_box * len(boxes), _FEWEST_IN_ALL), most_in_all)
     everywhere: IntArray = np.arange(total)
     if total > count:
-        everywhere = np.unique(((np.arange(count) + 0.5) * _GOLDEN % 1.0 * total).astype(np.int64))
+        everywhere = np.unique(((np.arange(count) + 0.5) * GOLDEN % 1.0 * total).astype(np.int64))
     inside = [_choose_inside(box, ndrange.group_counts, per_box) for box in boxes]
     numbers = np.unique(np.concatenate([everywhere, *inside])).tolist()
     sample = count_statically(facts, ndrange, scalars, numbers, budget=50_000, contents=contents)

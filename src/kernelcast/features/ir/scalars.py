@@ -89,9 +89,16 @@ _SPACES: Final = {
 }  # fmt: skip
 _FLOATING: Final = Opaque(reason="a floating-point number")
 _UNSET: Final = Opaque(reason="not set", is_unset=True)
+_LITERALS: Final[dict[str, Value]] = {
+    "true": TRUE,
+    "false": FALSE,
+    "undef": _UNSET,
+    "poison": _UNSET,
+    "null": ZERO,
+}
 _IN_FLOAT: Final = "computed in floating point"
-_OWN_ARRAY: Final = "an array of the work-item's own"
 _LATER: Final = "set in a loop whose end is not known"
+_OWN_ARRAY: Final = "an array of the work-item's own"
 _LANE_WISE: Final = frozenset((
     "add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "sdiv", "udiv", "srem", "urem",
     "icmp", "sext", "zext", "trunc",
@@ -101,7 +108,6 @@ _BEFORE: Final = "before "
 _MOST_PLACES: Final = 32
 """Elements of a table of constants that an index may choose among."""
 _CASTS: Final = ("addrspacecast", "bitcast", "ptrtoint", "inttoptr", "ptrtoaddr", "freeze")
-_MOVING_LANES: Final = ("extractelement", "insertelement", "shufflevector")
 _IDS: Final = {**ID_FUNCTIONS, "get_enqueued_local_size": SymbolKind.LOCAL_SIZE}
 _SIZES: Final = (SymbolKind.GLOBAL_SIZE, SymbolKind.LOCAL_SIZE, SymbolKind.GROUP_COUNT)
 _LINEAR_IDS: Final = {
@@ -243,10 +249,8 @@ class Evaluator(Code):
         return value
 
     def _constant(self, kind: str, text: str) -> Value:
-        if text in ("true", "false"):
-            return TRUE if text == "true" else FALSE
-        if text in ("undef", "poison"):
-            return _UNSET
+        if text in _LITERALS:
+            return _LITERALS[text]
         if text.startswith("@"):
             variable = self.module.globals.get(text)
             if variable is None:
@@ -264,8 +268,6 @@ class Evaluator(Code):
             return self._move([read_operand(one) for one in operands], source, "")
         if text.startswith(_CASTS):
             return self._constant(*read_operand(text[text.index("(") + 1 : text.rindex(" to ")]))
-        if text == "null":
-            return ZERO
         if not bits_of(kind):
             return _FLOATING
         if text == "zeroinitializer":
@@ -310,7 +312,7 @@ class Evaluator(Code):
             return by_lanes(
                 lambda *each: merge(as_condition(each[0]), *each[1:]), chosen, then, otherwise
             )
-        if opcode in _MOVING_LANES:
+        if opcode in ("extractelement", "insertelement", "shufflevector"):
             return _move_lanes(one, *values)
         is_rounded = opcode in ("fptosi", "fptoui")
         return blur(*values, reason=_IN_FLOAT if is_rounded else (

@@ -102,8 +102,6 @@ LARGEST: Final = 4000
 DEEPEST: Final = 200
 """Symbols and operators beyond which an expression is given up, and how deep they may be nested:
 where each step names the result of the one before twice, a hundred would be written with 2**100."""
-_TOO_LARGE: Final = f"an expression of more than {LARGEST:,} symbols and operators"
-_TOO_DEEP: Final = f"an expression that is nested more than {DEEPEST} deep"
 _UINT_BITS: Final = 32
 _MOST_TRIED: Final = 4096
 
@@ -246,7 +244,9 @@ def bound_size(part: Part) -> Part:
         return part
     if isinstance(part, Condition):
         return Unknown(tuple(sorted(sources_of(part))))
-    return Opaque(reason=_TOO_LARGE if size > LARGEST else _TOO_DEEP)
+    if size > LARGEST:
+        return Opaque(reason=f"an expression of more than {LARGEST:,} symbols and operators")
+    return Opaque(reason=f"an expression that is nested more than {DEEPEST} deep")
 
 
 def put_in(part: Part, replacements: dict[Symbol, Expr]) -> Part:
