@@ -69,8 +69,6 @@ _EXTENSIONS: Final = Dialect().extensions | {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledSource:
-    """A source's code, and what had to be made up for it."""
-
     text: str
     kernels: tuple[CompiledKernel, ...]
     gaps: tuple[Gap, ...] = ()

@@ -88,8 +88,6 @@ def read_loop_nest(source: str, constants: Mapping[str, int], *, name: str = "")
 
 
 class Listing:
-    """A listing, and the kernel that is made of it."""
-
     def __init__(self, source: str, name: str) -> None:
         self.name = name
         self.lines = source.splitlines()
@@ -267,7 +265,6 @@ class _Nest:
         return self._places.place(one.note)
 
     def _number(self, operand: Operand, block: str) -> Expr | None:
-        """Give a whole number by the iterations of loops and constants."""
         value = self._evaluator.operand(operand, block)
         return value.substitute(self._own) if isinstance(value, Expr) else None
 

@@ -348,8 +348,6 @@ OPERATIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenKernel:
-    """A kernel as somebody wrote down what it touches."""
-
     name: str
     arrays: tuple[WrittenArray, ...]
     accesses: tuple[MemoryAccess, ...]

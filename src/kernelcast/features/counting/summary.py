@@ -363,7 +363,6 @@ def measure_requests(
 def _merge(
     found: Iterable[_Requests], *, warps: int, is_measured: bool = False
 ) -> tuple[RequestPattern, ...]:
-    """Add up what several paths to one place do."""
     places: dict[tuple[int, str | None], list[_Requests]] = defaultdict(list)
     for one in found:
         places[one[0].site, one[0].buffer].append(one)

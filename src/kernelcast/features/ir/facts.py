@@ -305,7 +305,6 @@ class FactsReader:
                                                     "described"))  # fmt: skip
 
     def _describe_own_address(self, one: Instruction) -> Operation:
-        """Make the operation of an address in an array of the work-item's own."""
         place = self.code.value(one.name)
         offset = place.offset if isinstance(place, Pointer) else place
         steady = {loop.name for loop in self._loops if loop.trip_count is not None}
@@ -508,7 +507,6 @@ class Forms:
         self._known: dict[str, Form] = {}
 
     def combine(self, operands: Iterable[Operand]) -> Form:
-        """Give the form of what some operands are added up to."""
         return reduce(_add, map(self._of, operands), _NONE)
 
     def _of(self, operand: Operand) -> Form:

@@ -25,7 +25,6 @@ def name_called(instruction: Instruction) -> str:
 
 
 def mangled_types(instruction: Instruction) -> str:
-    """Give how the types of a called function's parameters are written."""
     return split_name(instruction.detail)[1]
 
 
@@ -253,7 +252,6 @@ def read_vector_access(one: Instruction, module: Module) -> VectorAccess | None:
 
 
 def atomic_number(one: Instruction) -> tuple[NumberClass, int, int]:
-    """Give the class of number that an atomic function works on."""
     numbers = [each for kind, _ in one.operands[1:] if (each := number_of(kind)) != number_of("")]
     if numbers and name_called(one).startswith(("atom_", "atomic_")):
         return numbers[0]

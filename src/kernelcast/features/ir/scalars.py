@@ -517,7 +517,6 @@ class Evaluator(Code):
         )  # fmt: skip
 
     def _solve(self, loop: Loop) -> None:
-        """Find out what a loop's values are at the start of each iteration."""
         self._known["solved", loop.header] = True
         phis = [one for one in self.flow.blocks[loop.header]
                 if one.opcode == "phi" and one.name not in self._known]  # fmt: skip
@@ -726,7 +725,6 @@ class Evaluator(Code):
 
 
 def move_place(place: Value, index: Value, size: int) -> Value:
-    """Move a pointer by so many elements of a size in bytes."""
     number = as_number(index)
 
     def move(part: Part) -> Value:
