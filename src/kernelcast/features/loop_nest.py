@@ -229,8 +229,7 @@ class _Nest:
         chain = self._find_chain(inner)
         accesses = sorted(self._accesses.values(), key=lambda one: one.is_store)
         if not accesses:
-            msg = f"{self._listing.name}: no array is read or written; give a loop over arrays"
-            raise InputError(msg)
+            self._refuse("no array is read or written; give a loop over arrays", None)
         parts = [
             (guard, OperationCounts(operations=dict(counts), memory={}))
             for guard, counts in operations.items() if counts
@@ -283,8 +282,7 @@ class _Nest:
             known = [one for one in extents if one is not None]
             bytes_ = width.constant_value if width is not None else None
             if bytes_ is None or len(known) < len(extents):
-                msg = f"{self._listing.name}: array {name} of unknown size; give each dimension"
-                raise InputError(msg)
+                self._refuse(f"array {name} of unknown size; give each dimension", None)
             self._arrays[name] = NestArray(name=name, element_bytes=bytes_, dimensions=tuple(known))
 
     def _places_of(self, loop: Loop) -> Place | None:
@@ -308,7 +306,7 @@ class _Nest:
                 break
             loops += inside
         if not loops:
-            raise InputError(f"{self._listing.name}: no loop that runs more than once")
+            self._refuse("no loop that runs more than once", None)
         for loop in loops:
             self._enter(loop)
         outer, inner = loops[0], loops[-1]

@@ -70,6 +70,8 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
+    """A place in a memory, by its offset in bytes."""
+
     memory: Memory
     offset: Expr | Opaque
 
@@ -213,15 +215,13 @@ def merge(condition: Condition, then: Value, otherwise: Value) -> Value:
     if isinstance(otherwise, Opaque) and otherwise.is_unset:
         return then
     if isinstance(then, PLACES) and isinstance(otherwise, PLACES):
-        if isinstance(then, Pointer) and isinstance(otherwise, Pointer):  # noqa: SIM102 - narrows types
-            if then.memory == otherwise.memory:
-                return Pointer(
-                    then.memory, as_number(merge(condition, then.offset, otherwise.offset))
-                )
+        if (isinstance(then, Pointer) and isinstance(otherwise, Pointer)
+                and then.memory == otherwise.memory):  # fmt: skip
+            offset = merge(condition, then.offset, otherwise.offset)
+            return Pointer(then.memory, as_number(offset))
         chosen = Choice(condition, then, otherwise)
-        if sum(1 for _ in places_of(chosen)) > 4:
-            return blur(chosen, reason="the pointer is one of many")
-        return chosen
+        are_many = sum(1 for _ in places_of(chosen)) > 4
+        return blur(chosen, reason="the pointer is one of many") if are_many else chosen
     for place, other in ((then, otherwise), (otherwise, then)):
         if isinstance(place, PLACES):
             is_null = isinstance(other, Expr) and other.is_zero
