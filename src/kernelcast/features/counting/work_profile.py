@@ -19,16 +19,14 @@ from kernelcast.features.counting.static import GOLDEN, FloatArray, Numbers, cou
 from kernelcast.features.counting.summary import add_once, count_instructions, split_lanes
 from kernelcast.records.ndrange import GroupBox, NDRange
 
-# Work-items counted at most: about 20 ms.
-_MOST_ITEMS = 40_000
-_MOST_PER_BOX = 16
-_FEWEST_IN_ALL, _MOST_IN_ALL = 16, 256
+_FEWEST_IN_ALL = 16
+# Work-items counted at most, and work-groups in all and of a box: about 20 ms.
+_USUALLY = (40_000, 256, 16)
 # Work that contents decide has no pattern. Where a few rows hold most of the entries, the mean of
 # 1024 work-groups is off by a tenth, and sixteen of a box do not stand for its hundred: 100 ms.
-_MOST_ITEMS_WITH_CONTENTS, _MOST_IN_ALL_WITH_CONTENTS = 400_000, 4096
-_MOST_PER_BOX_WITH_CONTENTS = 2048
+_WITH_CONTENTS = (400_000, 4096, 2048)
 # To choose places a tenth of that is enough.
-_MOST_ITEMS_FOR_PLACES, _MOST_IN_ALL_FOR_PLACES = 100_000, 1024
+_FOR_PLACES = (100_000, 1024, 0)
 # Work-items that a CPU runtime's vectors and a GPU's warps take in step, mostly.
 _IN_STEP = (8, 32)
 _PLACES = frozenset({SymbolKind.GLOBAL_ID, SymbolKind.GROUP_ID, SymbolKind.CONTENT})
@@ -91,12 +89,8 @@ def profile_work(
 ) -> WorkProfile | None:
     """Profile the work of boxes and of the launch from some work-groups of each; None if none."""
     total = ndrange.work_group_count
-    most_items, most_in_all, most_per_box = _MOST_ITEMS, _MOST_IN_ALL, _MOST_PER_BOX
-    if contents and boxes:
-        most_items, most_in_all = _MOST_ITEMS_WITH_CONTENTS, _MOST_IN_ALL_WITH_CONTENTS
-        most_per_box = _MOST_PER_BOX_WITH_CONTENTS
-    elif contents:
-        most_items, most_in_all = _MOST_ITEMS_FOR_PLACES, _MOST_IN_ALL_FOR_PLACES
+    limits = (_WITH_CONTENTS if boxes else _FOR_PLACES) if contents else _USUALLY
+    most_items, most_in_all, most_per_box = limits
     most = max(len(boxes) + _FEWEST_IN_ALL, most_items // ndrange.work_group_size)
     per_box = min(max(1, most // 2 // max(len(boxes), 1)), most_per_box)
     count = min(max(most - per_box * len(boxes), _FEWEST_IN_ALL), most_in_all)
