@@ -284,8 +284,8 @@ WARP_WIDTH = 32
 _MOST_ADDRESSES = 65_536
 """Addresses evaluated per access, at most: about 10 ms. Beyond, some iterations stand for all."""
 
-_Requests = tuple[MemoryAccess, FloatArray, tuple[IntArray, IntArray, IntArray]]
-"""Requests of one access, each with the number that it stands for."""
+_Requests = tuple[MemoryAccess, FloatArray, IntArray, BoolArray]
+"""Requests of one access: numbers that they stand for, offsets and activity of their lanes."""
 
 
 def compute_requests(
@@ -321,13 +321,12 @@ def compute_requests(
         if not offset.symbols() - own <= start.bindings.keys():
             continue
         points, share = run(access.guard, access.loops, offset.symbols())
-        is_local, is_active = access.space is MemorySpace.LOCAL, share > 0
+        is_active = share > 0
         try:
             offsets = widen(offset.evaluate_where(is_active, points.bindings), share.shape)
         except EvaluationError:
             continue
-        touches = find_touches(offsets, is_active, access.bytes, is_local=is_local)
-        found.append((access, points.weights, touches))
+        found.append((access, points.weights, offsets, is_active))
     return _merge(found, warps=len(is_present))
 
 
@@ -354,9 +353,7 @@ def measure_requests(
         if access is None or not access.bytes:
             continue
         mine = rows == site
-        is_local = access.space is MemorySpace.LOCAL
-        touches = find_touches(offsets[mine], is_active[mine], access.bytes, is_local=is_local)
-        found.append((access, np.ones(int(mine.sum())), touches))
+        found.append((access, np.ones(int(mine.sum())), offsets[mine], is_active[mine]))
     return _merge(found, warps=warps, is_measured=True)
 
 
@@ -369,11 +366,12 @@ def _merge(
     patterns = []
     for parts in places.values():
         access = parts[0][0]
-        weights = np.concatenate([weight for _, weight, _ in parts])
+        weights, offsets, is_active = map(np.concatenate, list(zip(*parts, strict=True))[1:])
         total = float(weights.sum())
+        is_local = access.space is MemorySpace.LOCAL
         sectors, ideal_sectors, conflicts = (
-            float(weights @ np.concatenate(column)) / total if total else 0.0
-            for column in zip(*(touches for _, _, touches in parts), strict=True)
+            float(weights @ column) / total if total else 0.0
+            for column in find_touches(offsets, is_active, access.bytes, is_local=is_local)
         )
         patterns.append(RequestPattern(
             site=access.site, line=access.line, buffer=access.buffer, space=access.space,
