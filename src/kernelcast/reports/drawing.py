@@ -182,8 +182,10 @@ def _draw_chart(axes: "Axes", chart: Chart, colours: Mapping[str, Any]) -> None:
     _set_axis(axes, "x", across)
     _set_axis(axes, "y", upward)
     if chart.cuts_bars:
-        # End where few bars go on, and write their values beside them.
-        limit = choose_limit([point.y for one in bars for point in one.points])
+        # End where a few bars would make all others unreadable, and write their values beside them.
+        values = [point.y for one in bars for point in one.points]
+        largest, usual = max(values), float(np.quantile(values, 0.9))
+        limit = (1.5 * usual if 0 < 2.5 * usual < largest else 1.05 * largest) or 1.0
         axes.set_ylim(0, limit)
         for bar in axes.patches:
             value = bar.get_height()  # type: ignore[attr-defined] # bars are rectangles
@@ -344,12 +346,3 @@ def write_number(value: float, axis: Axis) -> str:
     if axis.unit in {"B/s", "op/s", "count"}:
         return format_count(value)
     return typeset(f"{value:,.0f}" if value == int(value) else f"{value:.3g}")
-
-
-def choose_limit(values: Sequence[float]) -> float:
-    """Choose the value at which bars are cut; beyond all of them unless a few stick out."""
-    largest, usual = max(values), float(np.quantile(values, 0.9))
-    cut = 1.5 * usual
-    # Bars are cut where a few would make all others unreadable.
-    limit = cut if 0 < 2.5 * usual < largest else 1.05 * largest
-    return limit or 1.0

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, date, datetime
+from itertools import compress, zip_longest
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -248,12 +249,14 @@ def _plan(kind: str, curves: Sequence[Curve], machine: MachineDescription) -> Fi
         panels.setdefault(panel or f"{curve.x_name}, {curve.y_name}", []).append(curve)
     charts = []
     for panel, own in panels.items():
-        series = [
-            make_series(
-                _tell_apart(one, own), one.x, one.y, "line", low=one.low or (), high=one.high or ()
-            )
-            for one in own
-        ]
+        # Curves are named by what tells them from their neighbours.
+        names, series = [one.name.split("/") for one in own], []
+        telling = [len({*same}) > 1 for same in zip_longest(*names, fillvalue="")]
+        for one, name in zip(own, names, strict=True):
+            text = " ".join(compress(name, telling)) or name[-1]
+            text = re.sub(r"\bilp(\d+)\b", r"ILP \1", text).replace("_", " ")
+            low, high = one.low or (), one.high or ()
+            series.append(make_series(text, one.x, one.y, "line", low=low, high=high))
         if kind == "walk":
             series += _list_levels(machine, own[0])
         charts.append(Chart(
@@ -265,19 +268,6 @@ def _plan(kind: str, curves: Sequence[Curve], machine: MachineDescription) -> Fi
         name=re.sub(r"[ _]", "-", kind), title=title, caption=caption, charts=tuple(charts),
         heights=(4.2,) if len(panels) == 1 else (2.7,),
     )  # fmt: skip
-
-
-def _tell_apart(curve: Curve, curves: Sequence[Curve]) -> str:
-    """Name a curve by what tells it from its neighbours."""
-    names = [one.name.split("/") for one in curves]
-    mine = curve.name.split("/")
-    telling = [
-        part
-        for place, part in enumerate(mine)
-        if len({name[place] if place < len(name) else "" for name in names}) > 1
-    ]
-    text = " ".join(telling) or mine[-1]
-    return re.sub(r"\bilp(\d+)\b", r"ILP \1", text).replace("_", " ")
 
 
 def _list_levels(machine: MachineDescription, walk: Curve) -> Iterator[Series]:

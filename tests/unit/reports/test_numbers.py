@@ -5,7 +5,7 @@ import pytest
 from kernelcast.records.device import Trait, TraitSource
 from kernelcast.reports import numbers
 from kernelcast.reports.charts import Axis, make_plain, shorten_names
-from kernelcast.reports.drawing import choose_limit, write_number
+from kernelcast.reports.drawing import write_number
 from kernelcast.reports.machine import unit_of, write_interval, write_trait
 from kernelcast.reports.source import explain, shorten
 
@@ -54,7 +54,6 @@ CLOCK = Trait(value=1.5e9, low=1.4e9, high=1.6e9, source=TraitSource.MEASURED)
                 "a/" + "long_" * 9: "long_long_lon…g_long_long_",
             },
         ),
-        (round(choose_limit([0.1] * 99 + [4.0]), 3), 0.15),
         (unit_of("load_bytes_per_s", 2.5e10), (1e9, "GB/s")),
         (
             (write_trait("clock_hz", CLOCK), write_interval("clock_hz", CLOCK)),

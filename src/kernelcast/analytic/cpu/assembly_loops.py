@@ -169,7 +169,7 @@ def _describe(
                 if joined != arriving.get(one):
                     arriving[one] = joined
                     open_.append(one)
-    states, end = arriving, _join(ends)
+    end = _join(ends)
     advances: set[int] = set()
     calls: list[str] = []
     jumps = 0
@@ -183,7 +183,7 @@ def _describe(
         stays = [one for one in after[place] if one in body and one != header]
         jumps += len(stays) > 1 and line.target is not None
         if not line.name.startswith(("lea", "nop")):
-            moved = (_find_advance(one, states[place], end) for one in line.operands)
+            moved = {_find_advance(one, arriving[place], end) for one in line.operands}
             advances |= {one for one in moved if one}
     return AssemblyLoop(
         body="\n".join(text) + "\n",

@@ -39,26 +39,22 @@ class SimulatedVolumes:
     def __init__(self, nest: LoopNest, machine: CpuMachine) -> None:
         self._nest = nest
         self._machine = machine
-        self._notes = (
-            *nest.notes,
-            *note_decisions(nest),
-            *(
-                f"{cache.name}: {cache.ways} ways are taken for an unknown number; simulated with "
-                f"{_USUAL_WAYS}"
-                for cache in machine.caches
-                if cache.ways > _MOST_WAYS
-            ),
-        )
 
     def predict(self, constants: Mapping[str, int], cores: int = 1) -> CacheVolumes:
         """Predict the traffic of every level for one of so many busy cores."""
-        caches = []
+        caches, notes = [], [*self._nest.notes, *note_decisions(self._nest)]
         for cache, size in zip(self._machine.caches, self._machine.shares(cores), strict=True):
-            ways = _USUAL_WAYS if cache.ways > _MOST_WAYS else cache.ways
+            ways = cache.ways
+            if ways > _MOST_WAYS:
+                notes.append(
+                    f"{cache.name}: {ways} ways are taken for an unknown number; simulated with "
+                    f"{_USUAL_WAYS}"
+                )
+                ways = _USUAL_WAYS
             whole = size - size % (ways * cache.line_bytes)
             caches.append(replace(cache, ways=ways, size_bytes=whole))
         found = simulate_nest(self._nest, caches, constants)
-        return replace(found, notes=(*self._notes, *found.notes))
+        return replace(found, notes=(*notes, *found.notes))
 
 
 def simulate_nest(

@@ -1,4 +1,7 @@
+"""Layer conditions beside the reference's, and beside simulated caches where it is silent."""
+
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +11,11 @@ from kernelcast.analytic.cpu.layer_conditions import (
     advise_blocking,
     list_transitions,
 )
-from kernelcast.analytic.cpu.machine import read_machine
+from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine, StreamRates, read_machine
+from kernelcast.analytic.cpu.simulated import SimulatedVolumes, simulate_nest
+from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.launches.machines import find_machine
+from kernelcast.launches.modelling.cpu_loops import LoopModel
 from kernelcast.records.errors import InputError
 from support.machines import IVY_BRIDGE
 from support.reference_nests import make_nest, read_reference_nest
@@ -113,3 +119,144 @@ def test_solves_for_sizes_of_the_nest_only() -> None:
     column = make_nest([("i", "0", "N", 1)], {"a": ["N", "N"]}, [("a", "i, 0")], [])
     with pytest.raises(InputError, match="no formula"):
         list_transitions(column, IVY_BRIDGE)
+
+
+SIZES = (2048, 8192, 65536)
+MACHINE = CpuMachine(
+    id="small", name="small", cores=1, clock_hz=1e9,
+    caches=tuple(
+        CpuCache(name=f"L{place}", size_bytes=size, line_bytes=64, ways=size // 64)
+        for place, size in enumerate(SIZES, start=1)
+    ),
+    streams=StreamRates(),
+)  # fmt: skip
+PLANE = "double a[M][N], b[M][N]; for (int j = 1; j < M - 1; j++) for (int i = 1; i < N - 1; i++) "
+ROW = "double a[N], b[N], c[N], s, t; for (int i = 0; i < N; i++) "
+CROSS = "b[j][i] = a[j-1][i] + a[j][i-1] + a[j][i+1] + a[j+1][i];"
+MATRICES = "double A[N][N], B[N][N], C[N][N]; "
+PRODUCT = "C[i][j] += A[i][k] * B[k][j];"
+RUN = "for (int {0} = 0; {0} < N; {0}++) "
+SOURCES = {
+    "step of two": (PLANE.replace("i++", "i += 2") + CROSS, {"M": 40, "N": 200}),
+    "step of three": (PLANE.replace("i++", "i += 3") + CROSS, {"M": 40, "N": 301}),
+    "every other row": (PLANE.replace("j++", "j += 2") + CROSS.replace(";", " + a[j][i];"),
+                        {"M": 60, "N": 200}),
+    "backwards": (PLANE + "b[j][i] = a[j-1][N-i] + a[j+1][N-i];", {"M": 40, "N": 200}),
+    "down the columns": (
+        "double a[M][N], b[M][N]; for (int i = 1; i < N - 1; i++) "
+        "for (int j = 1; j < M - 1; j++) " + CROSS, {"M": 40, "N": 100},
+    ),
+    "two stores": (PLANE + "{ b[j][i] = a[j][i]; b[j+1][i] = a[j][i]; }", {"M": 40, "N": 200}),
+    "transposition": (
+        MATRICES + RUN.format("i") + RUN.format("j") + "B[i][j] = A[j][i];", {"N": 136},
+    ),
+    "matrix product": (MATRICES + "".join(map(RUN.format, "ijk")) + PRODUCT, {"N": 36}),
+    "matrix product by rows": (MATRICES + "".join(map(RUN.format, "ikj")) + PRODUCT, {"N": 36}),
+    "convolution": (
+        "double x[N + K], w[K], s; " + RUN.format("i") + "for (int k = 0; k < K; k++) "
+        "s += x[i + k] * w[k];", {"N": 2000, "K": 16},
+    ),
+    "tiles": (
+        "double a[M][N], b[M][N]; for (int t = 1; t < N - 1; t += 320) for (int j = 1; j < M - 1; "
+        "j++) for (int i = t; i < t + 320; i++) " + CROSS, {"M": 40, "N": 642},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_agrees_with_a_simulated_cache(name: str) -> None:
+    """Counts misses and evictions of strided, transposed, tiled and repeated loops within 6 %."""
+    source, constants = SOURCES[name]
+    nest = read_loop_nest(source, {})
+    volumes = LayerConditions(nest, MACHINE).predict(constants)
+    moved = tuple(one for one in nest.accesses if not one.strides[-1].is_zero)
+    for level, size in zip(volumes.levels, SIZES, strict=False):
+        cache = CpuCache(name="L1", size_bytes=size, line_bytes=64, ways=size // 64)
+        simulated = simulate_nest(replace(nest, accesses=moved), [cache], constants).levels[0]
+        assert level.misses == pytest.approx(simulated.misses, rel=0.06, abs=0.06)
+        assert level.evicts == pytest.approx(simulated.evicts, rel=0.06, abs=0.06)
+
+
+BRANCHES = {
+    "borders apart": (
+        PLANE + "if (i > 1 && i < N - 2) b[j][i] = a[j - 1][i] + a[j + 1][i]; else b[j][i] = 0;",
+        {"M": 100, "N": 1000}, None,
+    ),
+    "half of the rows": (
+        PLANE + "if (j < M / 2) b[j][i] = a[j - 1][i] + a[j + 1][i];", {"M": 2000, "N": 1000}, None,
+    ),
+    "every second": (ROW + "{ if (i % 2) continue; s += a[i]; }", {"N": 200_000}, None),
+    "every sixteenth": (ROW + "if (i % 16 == 0) s += a[i];", {"N": 200_000}, None),
+    "the first quarter": (
+        ROW + "if (4 * i < N) c[i] = a[i]; else c[i] = b[i];", {"N": 400_000}, None,
+    ),
+    **{
+        f"decisions {taken}": (ROW + "c[i] = a[i] > t ? b[i] : 0;", {"N": 200_000}, taken)
+        for taken in (None, 0.0, 0.05, 0.5, 1.0)
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_conditions_are_those_of_a_simulation(name: str) -> None:
+    """Conditions on loop variables are counted as the simulated caches see them, lines that
+    decisions on data touch at random as drawn ones."""
+    source, constants, taken = BRANCHES[name]
+    nest = replace(read_loop_nest(source, {}), taken=taken)
+    found, expected = (
+        predictor(nest, IVY_BRIDGE).predict(constants).levels[:2]
+        for predictor in (LayerConditions, SimulatedVolumes)
+    )
+    for one, other in zip(found, expected, strict=True):
+        assert one.misses == pytest.approx(other.misses, rel=0.03, abs=0.01)
+        assert one.evicts == pytest.approx(other.evicts, rel=0.03, abs=0.01)
+
+
+def test_an_answer_lies_between_both_sides() -> None:
+    """Least and most enclose every share, and the mask is the most."""
+    nest = read_loop_nest(ROW + "if (a[i] > t) c[i] = b[i] * a[i];", {})
+    constants = {"N": 4_000_000}
+    ends = LoopModel(nest=nest, machine=IVY_BRIDGE).predict(constants)
+    assert ends.least_cycles < ends.most_cycles == ends.cycles
+    before = 0.0
+    for taken in (0.0, 0.01, 0.2, 1.0):
+        model = LoopModel(nest=replace(nest, taken=taken), machine=IVY_BRIDGE)
+        found = model.predict(constants)
+        assert ends.least_cycles <= found.cycles <= ends.most_cycles
+        assert found.cycles >= before
+        before = found.cycles
+    always = read_loop_nest(ROW + "c[i] = b[i] * a[i];", {})
+    volumes = LayerConditions(always, IVY_BRIDGE).predict(constants)
+    assert ends.volumes.levels == volumes.levels
+
+
+def test_masks_are_for_the_innermost_loop() -> None:
+    """What a condition of an outer loop leaves out is not executed, with masks or without."""
+    constants = {"M": 400, "N": 1000}
+    times = [
+        LoopModel(
+            nest=read_loop_nest(PLANE + f"if ({condition}) b[j][i] = b[j][i] * a[j][i];", {}),
+            machine=IVY_BRIDGE,
+        ).predict(constants).in_core
+        for condition in ("j >= 1", "4 * j < M", "4 * i < N")
+    ]  # fmt: skip
+    whole, rows, columns = (one.overlapping for one in times if one is not None)
+    assert rows == pytest.approx(whole / 4, rel=0.02)
+    assert columns == whole
+
+
+@pytest.mark.parametrize("predictor", [LayerConditions, SimulatedVolumes])
+def test_a_step_may_be_set_later(
+    predictor: type[LayerConditions] | type[SimulatedVolumes],
+) -> None:
+    """A loop that steps by a constant is the loop that steps by its value."""
+    tile = (
+        "double a[N][N], b[N][N]; for (int ii = 0; ii < N; ii += {step}) for (int j = 0; j < N; "
+        "j++) for (int i = ii; i < min(ii + {step}, N); i++) a[j][i] = b[i][j];"
+    )
+    for size in (24, 32):
+        open_step, fixed = (
+            predictor(read_loop_nest(tile.format(step=one), {}), IVY_BRIDGE) for one in ("B", size)
+        )
+        found = open_step.predict({"N": 200, "B": size})
+        assert found.levels == fixed.predict({"N": 200}).levels

@@ -1,10 +1,15 @@
 """Volumes of whole launches: what must hold for any kernel, and where addresses are listed."""
 
+import math
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
@@ -12,7 +17,10 @@ from kernelcast.expressions import Expr, floor_div, floor_mod, maximum, minimum
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
+from kernelcast.launches.modelling.gpu_estimates import configure
+from kernelcast.launches.modelling.sources import read_launch_source
 from kernelcast.records.errors import InputError
+from kernelcast.training_data import corpus
 from support.accesses import K, X, Y, make_access, make_launch, record
 from support.stencils import make_star
 
@@ -255,3 +263,79 @@ def test_wide_stars_lose_what_a_replay_of_their_loads_loses(
     )  # fmt: skip
     volumes = compute_volumes(star, third)
     assert volumes.dram_load_bytes / volumes.updates == pytest.approx(replayed, rel=0.08)
+
+
+MACHINES = (
+    "v100", "a100", "a40", "l40", "h100-pcie", "gh200", "mi100", "mi210", "mi300x", "rx-6900-xt",
+)  # fmt: skip
+FOLDS = ((1, 1, 1), (2, 1, 1), (1, 2, 1), (1, 1, 2), (1, 1, 4), (1, 1, 8), (1, 4, 1), (2, 2, 2))
+LOCAL_SIZES = ((32, 4, 1), (64, 2, 2), (16, 8, 2), (128, 1, 1), (8, 8, 4), (256, 1, 1), (32, 2, 4))
+BYTES = 8
+# Cut rows and guards are counted by means over alignments.
+SLACK = 1.001
+# Arguments of `make_star`, small enough to be shown where they fail.
+stencils = st.fixed_dictionaries({
+    "array": st.tuples(st.integers(20, 700), st.integers(20, 300), st.integers(20, 200)),
+    "radius": st.integers(1, 4),
+    "local_size": st.sampled_from(LOCAL_SIZES),
+    "fold": st.sampled_from(FOLDS),
+    "registers": st.sampled_from([None, 32, 64, 128]),
+    "alignment_bytes": st.integers(0, 15).map(lambda one: BYTES * one),
+})  # fmt: skip
+machines = st.sampled_from(MACHINES)
+
+
+@given(stencils, machines)
+def test_volumes_lie_between_what_is_needed_and_what_is_asked_for(
+    stencil: dict[str, Any], name: str
+) -> None:
+    """Moves at least each datum once, and at most what all warps ask for."""
+    machine = read_machine(find_machine(name))
+    found = compute_volumes(make_star(**stencil), machine)
+    needed = BYTES * math.prod(n - 2 * stencil["radius"] for n in stencil["array"])
+    most = found.l1.requested_bytes * found.work_groups
+    fetches = max(1.0, machine.dram_fetch_bytes / machine.l1_sector_bytes)
+    assert needed <= SLACK * found.dram_load_bytes
+    assert needed <= SLACK * found.l2_load_bytes
+    assert needed <= SLACK * found.dram_store_bytes
+    assert found.l2_load_bytes <= SLACK * most
+    # Sectors that are written in parts are read to be completed.
+    completed = found.wave.partial_store_bytes * found.wave.waves
+    assert found.dram_load_bytes <= SLACK * (most * fetches + completed)
+    assert found.dram_store_bytes <= SLACK * found.l2_written_bytes
+    assert all(math.isfinite(one) for one in found.per_update().values())
+
+
+@given(stencils, machines, st.integers(2, 8))
+def test_larger_caches_never_move_more(stencil: dict[str, Any], name: str, times: int) -> None:
+    """Loads no more from L2 with a larger L1, and no more from DRAM with a larger L2."""
+    launch, machine = make_star(**stencil), read_machine(find_machine(name))
+    base = compute_volumes(launch, machine)
+    wide = compute_volumes(launch, replace(machine, l1_bytes=times * machine.l1_bytes))
+    deep = compute_volumes(launch, replace(machine, l2_bytes=times * machine.l2_bytes))
+    assert wide.l2_load_bytes <= SLACK * base.l2_load_bytes
+    assert deep.dram_load_bytes <= SLACK * base.dram_load_bytes
+
+
+WIDE = [(64, 4, 2), (32, 4, 4), (64, 1, 8), (128, 2, 2), (512, 1, 1), (32, 16, 1), (16, 8, 4)]
+NARROW = [(1, 64, 8), (2, 32, 8), (2, 256, 1)]
+
+
+def test_narrow_shapes_are_the_worst() -> None:
+    """About 150 bytes an update come from DRAM, 120 of them distributions, and DRAM bounds the
+    time; narrow shapes load partial lines again, and miss on the rest of sectors that they stored
+    in part."""
+    path = Path(corpus.__file__).parent / "lbm" / "track_interface.yaml"
+    source = read_launch_source(path, parameters={"NX": 512, "NY": 512, "NZ": 256})
+    wide, narrow = (
+        [configure(source, find_machine("a100"), one) for one in shapes]
+        for shapes in (WIDE, NARROW)
+    )
+    for found in wide:
+        assert 120 < found.volumes.per_update()["DRAM_to_L2"] < 165
+        assert found.volumes.per_update()["L2_to_DRAM"] == pytest.approx(128, rel=0.02)
+        assert found.estimate.limiter == "DRAM"
+    for found in narrow:
+        assert found.volumes.per_update()["DRAM_to_L2"] > 1.2 * 150
+        assert found.volumes.wave.partial_store_bytes > 0
+        assert found.estimate.seconds > 1.3 * max(one.estimate.seconds for one in wide)
