@@ -62,8 +62,6 @@ class ScratchpadMachine:
 
 
 class Direction(StrEnum):
-    """Which way a DMA request copies."""
-
     IN = "in"
     """From memory to the scratchpad."""
     OUT = "out"

@@ -95,8 +95,6 @@ class LineAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotatedLine:
-    """A line of the source with what it executes."""
-
     number: int
     code: str
     runs: float | None = None

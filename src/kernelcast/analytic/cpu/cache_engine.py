@@ -5,7 +5,7 @@ ten times as long, on counting references to them.
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import numba
@@ -38,32 +38,22 @@ LEFT = -1
 """Tag of a way that a line has left again."""
 _REMEMBERED = 64
 """Places of a loop's body whose last way is remembered; a power of two."""
-_WITHOUT_RUNTIME = "_nrt"
-"""Off: without numba's runtime, which counts references to arrays at each call; four times as fast
-as with it (numba 0.68). Compiled functions cannot allocate then, and need not. No documented
-option: a numba that does not know it compiles as usual."""
+# Without numba's runtime, which counts references to arrays at each call: four times as fast as
+# with it (numba 0.68). Compiled functions cannot allocate then, and need not. It is no documented
+# option, and only compiling shows whether the numba at hand takes it; else it compiles as usual.
+_OPTIONS: dict[str, Any] = {"nogil": True}
+_QUICK = {**_OPTIONS, "_nrt": False}
+with suppress(KeyError):
+    numba.njit("int64(int64)", **_QUICK)(lambda number: number)
+    _OPTIONS = _QUICK
 
 
 def compiled(function: Function) -> Function:
     """Compile a function of numbers and arrays when it is first called."""
-    options: dict[str, Any] = {"nogil": True}
-    if knows_option(_WITHOUT_RUNTIME):
-        options[_WITHOUT_RUNTIME] = False
     try:
-        return cast("Function", numba.njit(cache=True, **options)(function))
+        return cast("Function", numba.njit(cache=True, **_OPTIONS)(function))
     except RuntimeError:  # numba found no folder for its cache: each process compiles anew
-        return cast("Function", numba.njit(**options)(function))
-
-
-@cache
-def knows_option(name: str) -> bool:
-    """Tell whether the numba at hand takes an option, which only compiling shows."""
-    options: dict[str, Any] = {name: False}
-    try:
-        numba.njit("int64(int64)", **options)(lambda number: number)
-    except KeyError:
-        return False
-    return True
+        return cast("Function", numba.njit(**_OPTIONS)(function))
 
 
 class Simulator:

@@ -21,8 +21,6 @@ CORE = "CPU"
 
 
 class Unit(StrEnum):
-    """A unit in which the performance of a loop is told."""
-
     CYCLES_PER_LINE = "cy/CL"
     CYCLES_PER_ITERATION = "cy/It"
     ITERATIONS_PER_S = "It/s"
@@ -71,8 +69,6 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferTime:
-    """Time that one boundary of the hierarchy is busy."""
-
     nearer: str
     farther: str
     cycles: float
@@ -153,8 +149,6 @@ class EcmPrediction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingPoint:
-    """Time at a number of busy cores, and whether memory is the limit there."""
-
     cores: int
     cycles: float
     """Core cycles per cache line of work of all together."""
@@ -210,8 +204,6 @@ def scale_cores(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceiling:
-    """One bound on the speed of a loop."""
-
     level: str
     """`CORE`, or the level that data comes from."""
     cycles: float

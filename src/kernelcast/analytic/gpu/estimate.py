@@ -160,8 +160,6 @@ class Limits:
 
 
 class Schedule(NamedTuple):
-    """Work-groups on compute units."""
-
     private_factor: float
     """Time of the busiest compute unit over the mean."""
     waves: float

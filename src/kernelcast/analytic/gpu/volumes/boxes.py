@@ -143,8 +143,6 @@ def find_cuts(offsets: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, 
 
 
 class Axis(NamedTuple):
-    """One index that addresses depend on."""
-
     stride: int
     start: IntArray
     end: IntArray
