@@ -19,7 +19,7 @@ from kernelcast.expressions import (
 )
 from kernelcast.expressions.loop_nest import IterationSpace, NestLoop
 from kernelcast.records.errors import InputError
-from support.reference_nests import count_loops
+from support.loop_nests import count_loops
 
 J, I = (Symbol(SymbolKind.LOOP, name) for name in "ji")  # noqa: E741 - the loops' own names
 N = Symbol(SymbolKind.SCALAR, "N")

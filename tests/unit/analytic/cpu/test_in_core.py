@@ -9,21 +9,16 @@ from kernelcast.analytic.cpu.in_core import (
 )
 from kernelcast.analytic.cpu.machine import CpuMachine, StreamRates, read_machine
 from kernelcast.expressions.loop_nest import LoopNest
+from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import InstructionFacts
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
-from support.reference_nests import make_nest
 
-TRIAD = make_nest(
-    [("i", "0", "N", 1)], {"a": ["N"], "b": ["N"], "c": ["N"]}, [("b", "i"), ("c", "i")],
-    [("a", "i")], flops={"+": 1, "*": 1},
-)  # fmt: skip
-SUM = replace(
-    make_nest([("i", "0", "N", 1)], {"a": ["N"]}, [("a", "i")], [], flops={"+": 1}),
-    chain=("add fp64",),
-)
+LOOP = "double a[N], b[N], c[N], s; for (int i = 0; i < N; i++) "
+TRIAD = read_loop_nest(LOOP + "a[i] = b[i] + s * c[i];", {})
+SUM = read_loop_nest(LOOP + "s += a[i];", {})
 IVY = read_machine(find_machine("ivy-bridge-ep"))
 BODY = """.L4:
   vmovupd (%rsi,%rax), %ymm0

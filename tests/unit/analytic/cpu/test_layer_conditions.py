@@ -18,7 +18,6 @@ from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.cpu_loops import LoopModel
 from kernelcast.records.errors import InputError
 from support.machines import IVY_BRIDGE
-from support.reference_nests import make_nest, read_reference_nest
 
 REFERENCE = Path(__file__).parents[4] / "../shared/reference/kerncraft"
 CASES = json.loads((REFERENCE / "cases.json").read_text())
@@ -26,13 +25,14 @@ MACHINES = {
     "IvyBridgeEP_E5-2690v2": read_machine(find_machine("ivy-bridge-ep")),
     "SkylakeSP_Gold-6148": read_machine(find_machine("skylake-sp")),
 }
-NESTS = {name: read_reference_nest(name, kernel) for name, kernel in CASES["kernels"].items()}
-FIVE_POINTS = make_nest(
-    [("j", "1", "M - 1", 1), ("i", "1", "N - 1", 1)],
-    {"a": ["M", "N"], "b": ["M", "N"]},
-    [("a", "j - 1, i"), ("a", "j, i - 1"), ("a", "j, i + 1"), ("a", "j + 1, i")],
-    [("b", "j, i")],
-)
+LISTINGS = Path(__file__).parents[3] / "data/loop_nests"
+NESTS = {
+    name: read_loop_nest((LISTINGS / f"{name}.c").read_text(), {}) for name in CASES["kernels"]
+}
+PLANE = "double a[M][N], b[M][N]; for (int j = 1; j < M - 1; j++) for (int i = 1; i < N - 1; i++) "
+ROW = "double a[N], b[N], c[N], s, t; for (int i = 0; i < N; i++) "
+CROSS = "b[j][i] = a[j-1][i] + a[j][i-1] + a[j][i+1] + a[j+1][i];"
+FIVE_POINTS = read_loop_nest(PLANE + CROSS, {})
 LONG_RANGE = NESTS["3d-long-range-stencil"]
 
 
@@ -60,10 +60,9 @@ def test_reproduces_every_transition_of_the_reference(machine: str, kernel: str)
 
 def test_leaves_out_what_the_innermost_loop_does_not_move() -> None:
     """Ignores A[l][0], as the reference tool does, and says so."""
-    nest = make_nest(
-        [("l", "0", "s", 1), ("j", "0", "n", 1)],
-        {"Y": ["s", "n"], "F": ["s", "n"], "A": ["s", "s"], "y": ["n"]},
-        [("A", "l,0"), ("F", "0,j"), ("y", "j")], [("Y", "l,j")],
+    nest = read_loop_nest(
+        "double Y[s][n], F[s][n], A[s][s], y[n]; for (int l = 0; l < s; l++) "
+        "for (int j = 0; j < n; j++) Y[l][j] = A[l][0] * F[0][j] + y[j];", {},
     )  # fmt: skip
     volumes = LayerConditions(nest, IVY_BRIDGE).predict({"s": 1000, "n": 10**6})
     assert volumes.levels[0].misses == 3
@@ -72,7 +71,7 @@ def test_leaves_out_what_the_innermost_loop_does_not_move() -> None:
 
 def test_a_victim_cache_is_judged_alone() -> None:
     """Does not add the nearer cache's lines, as the reference tool, and says so."""
-    copy = make_nest([("i", "0", "N", 1)], {"a": ["N"], "b": ["N"]}, [("b", "i")], [("a", "i")])
+    copy = read_loop_nest(ROW + "a[i] = b[i];", {})
     found = LayerConditions(copy, MACHINES["SkylakeSP_Gold-6148"]).predict({"N": 1_850_000})
     assert found.levels[2].misses == 2
     assert any("victim" in note for note in found.notes)
@@ -116,7 +115,7 @@ def test_solves_for_sizes_of_the_nest_only() -> None:
     """Names the sizes there are, and says so where there is no formula."""
     with pytest.raises(InputError, match="has no size K; it has M, N"):
         list_transitions(FIVE_POINTS, IVY_BRIDGE, size="K")
-    column = make_nest([("i", "0", "N", 1)], {"a": ["N", "N"]}, [("a", "i, 0")], [])
+    column = read_loop_nest("double a[N][N], s; for (int i = 0; i < N; i++) s += a[i][0];", {})
     with pytest.raises(InputError, match="no formula"):
         list_transitions(column, IVY_BRIDGE)
 
@@ -130,9 +129,6 @@ MACHINE = CpuMachine(
     ),
     streams=StreamRates(),
 )  # fmt: skip
-PLANE = "double a[M][N], b[M][N]; for (int j = 1; j < M - 1; j++) for (int i = 1; i < N - 1; i++) "
-ROW = "double a[N], b[N], c[N], s, t; for (int i = 0; i < N; i++) "
-CROSS = "b[j][i] = a[j-1][i] + a[j][i-1] + a[j][i+1] + a[j+1][i];"
 MATRICES = "double A[N][N], B[N][N], C[N][N]; "
 PRODUCT = "C[i][j] += A[i][k] * B[k][j];"
 RUN = "for (int {0} = 0; {0} < N; {0}++) "

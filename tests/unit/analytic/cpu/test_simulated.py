@@ -13,9 +13,13 @@ from kernelcast.analytic.cpu import simulated
 from kernelcast.analytic.cpu.cache_engine import Simulator
 from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine
 from kernelcast.analytic.cpu.simulated import NestAddresses, SimulatedVolumes, simulate_nest
+from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, split_address
+from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.records.errors import InputError
+from kernelcast.records.operations import OperationCounts
+from support.loop_nests import count_loops
 from support.machines import IVY_BRIDGE
-from support.reference_nests import make_nest
 
 KINDS = ("loads", "hits", "misses", "stores", "evicts")
 
@@ -197,11 +201,10 @@ def test_an_access_across_lines_touches_both() -> None:
     assert simulator.counts[0][:3] == [2, 0, 2]
 
 
-SQUARE = {"a": ["M", "N"], "b": ["M", "N"]}
-CROSS = [("a", "j, i - 1"), ("a", "j, i + 1"), ("a", "j - 1, i"), ("a", "j + 1, i")]
-FIVE_POINTS = make_nest(
-    [("j", "1", "M - 1", 1), ("i", "1", "N - 1", 1)], SQUARE, CROSS, [("b", "j, i")]
-)
+FIVE_POINTS = read_loop_nest(
+    "double a[M][N], b[M][N]; for (int j = 1; j < M - 1; j++) for (int i = 1; i < N - 1; i++) "
+    "b[j][i] = a[j][i - 1] + a[j][i + 1] + a[j - 1][i] + a[j + 1][i];", {},
+)  # fmt: skip
 bounds = st.tuples(st.integers(-3, 3), st.integers(-2, 2))
 
 
@@ -221,10 +224,20 @@ def test_triangles_and_any_step_run_as_in_c(
         for i in range(start[0] + start[1] * j, stop[0] + stop[1] * j, step)
     ]
     (first, end, by), (low, rise), (high, fall) = outer, start, stop
-    nest = make_nest(
-        [("j", str(first), str(end), by),
-         ("i", f"{low} + {rise} * j", f"{high} + {fall} * j", step)],
-        {"a": ["1000"]}, [("a", "100 + 10 * j + i")], [],
+    rows, columns = (Expr.symbol(Symbol(SymbolKind.LOOP, name)) for name in "ji")
+    loops, values = count_loops([
+        ("j", Expr.constant(first), Expr.constant(end), by),
+        ("i", low + rise * rows, high + fall * rows, step),
+    ])  # fmt: skip
+    address = 8 * (100 + 10 * rows + columns)
+    places = split_address(address.substitute(values), loops)
+    assert places is not None
+    nest = LoopNest(
+        name="nest", loops=loops, executed=OperationCounts(operations={}, memory={}),
+        arrays=(NestArray(name="a", element_bytes=8, dimensions=(Expr.constant(1000),)),),
+        accesses=(NestAccess(
+            array="a", is_store=False, bytes=8, strides=places[0], offset=places[1],
+        ),),
     )  # fmt: skip
     if not expected:
         with pytest.raises(InputError, match="never run"):
@@ -240,12 +253,11 @@ def test_triangles_and_any_step_run_as_in_c(
 
 def test_arrays_lie_behind_one_another_and_are_read_before_writes() -> None:
     """By name, however they are declared, at multiples of the alignment."""
-    nest = make_nest(
-        [("i", "2", "5", 1)], {"c": ["3"], "p": ["3"], "a": ["9"]},
-        [("p", "i"), ("a", "i"), ("c", "i - 1")], [("c", "i")],
-    )  # fmt: skip
+    nest = read_loop_nest(
+        "double c[5], p[5], a[9]; for (int i = 2; i < 5; i++) c[i] = p[i] + a[i] + c[i - 1];", {}
+    )
     addresses, kinds, _ = NestAddresses(nest, {}).take(1)
-    assert addresses.tolist() == [72 + 8, 72 + 24 + 16, 16, 72 + 16]
+    assert addresses.tolist() == [72 + 8, 72 + 40 + 16, 16, 72 + 16]
     assert kinds[:, 0].tolist() == [0, 0, 0, 1]
     aligned, _, _ = NestAddresses(nest, {}, alignment_bytes=64).take(1)
     assert aligned.tolist() == [128 + 8, 192 + 16, 16, 128 + 16]
@@ -253,7 +265,7 @@ def test_arrays_lie_behind_one_another_and_are_read_before_writes() -> None:
 
 def test_a_stream_loads_each_line_once() -> None:
     """A copy longer than all caches: 2 lines in, 1 out, at each level, exactly."""
-    nest = make_nest([("i", "0", "N", 1)], {"a": ["N"], "b": ["N"]}, [("b", "i")], [("a", "i")])
+    nest = read_loop_nest("double a[N], b[N]; for (int i = 0; i < N; i++) a[i] = b[i];", {})
     found = simulate_nest(nest, IVY_BRIDGE.caches, {"N": 4_000_000})
     assert found.iterations == 8
     assert [one.lines for one in found.transfers()] == [3, 3, 3]
@@ -277,7 +289,9 @@ def test_counts_begin_with_a_line(
 ) -> None:
     """Wherever a loop begins, whole lines are counted: one miss and one write-back for each; a loop
     that ends before any element begins a line is counted too."""
-    nest = make_nest([("i", str(first), stop, 1)], {"a": ["N"]}, [], [("a", index)])
+    nest = read_loop_nest(
+        f"double a[N], s; for (int i = {first}; i < {stop}; i++) a[{index}] = s;", {}
+    )
     level = CpuCache(name="L1", size_bytes=4096, ways=8, line_bytes=64)
     found = simulate_nest(nest, [level], {"N": 200_000}).levels[0]
     assert found.stores == stores

@@ -160,6 +160,11 @@ def _sort_accesses(launch: ModelledLaunch, machine: GpuMachine) -> tuple[Accesse
 
 
 class Traffic:
+    """What a launch moves between L2 cache and DRAM.
+
+    `group_store_bytes` are the unique written sectors of every single work-group, added up.
+    """
+
     def __init__(
         self,
         accesses: Accesses,
@@ -170,7 +175,6 @@ class Traffic:
         *,
         is_spread: bool,
     ) -> None:
-        """Unique written sectors of every single work-group, added up, are known from L1."""
         self._machine, self._rates, self._grid = machine, rates, grid
         self._group_store_bytes, self._is_spread = group_store_bytes, is_spread
         loads = [one for one in accesses if one.access.kind is not AccessKind.STORE]
