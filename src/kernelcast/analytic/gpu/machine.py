@@ -71,13 +71,6 @@ def find_architecture(machine: MachineDescription) -> Architecture:
 
 
 Number = TypeVar("Number", int, float)
-# What the driver reports is in every description, whichever microbenchmark made it.
-_MEASURED_BY = {
-    "compute_units": "clock",
-    "warp_width": "clock",
-    "L1 size": "caches",
-    "L2 size": "caches",
-}
 
 
 def time_stream(loaded: float, stored: float, load_rate: float, copy_rate: float) -> float:
@@ -134,8 +127,9 @@ class GpuMachine:
 def read_machine(description: MachineDescription) -> GpuMachine:
     family = find_architecture(description)
     l1, l2, l3 = (description.cache(name) or CacheFacts(name=name) for name in ("L1", "L2", "L3"))
-    units = _need(description.compute_units, "compute_units", description)
-    width = _need(description.warp_width, "warp_width", description)
+    # What the driver reports is in every description, whichever microbenchmark made it.
+    units = _need(description.compute_units, "compute_units", description, "clock")
+    width = _need(description.warp_width, "warp_width", description, "clock")
     granule = family.register_granularity
     notes: list[str] = []
     memory = description.memory("global")
@@ -147,10 +141,10 @@ def read_machine(description: MachineDescription) -> GpuMachine:
         compute_units=units,
         warp_width=width,
         clock_hz=read_value(description.clock_hz),
-        l1_bytes=_need(l1.size_bytes, "L1 size", description),
+        l1_bytes=_need(l1.size_bytes, "L1 size", description, "caches"),
         l1_line_bytes=_assume(l1.line_bytes, 128, "L1 line bytes", notes),
         l1_sector_bytes=_assume(l1.sector_bytes, 32, "L1 sector bytes", notes),
-        l2_bytes=_need(l2.size_bytes, "L2 size", description),
+        l2_bytes=_need(l2.size_bytes, "L2 size", description, "caches"),
         l2_units=_assume(l2.shared_by, units, "compute units of an L2 cache", notes),
         dram_fetch_bytes=_assume(l2.sector_bytes, 64, "L2 sector bytes", notes),
         l3_bytes=(read_value(l3.size_bytes) or 0) if l3.load_bytes_per_s else 0,
@@ -181,9 +175,11 @@ def read_value(trait: Trait[Number] | None) -> Number | None:
     return trait.value if trait else None
 
 
-def _need(trait: Trait[Number] | None, what: str, description: MachineDescription) -> Number:
+def _need(
+    trait: Trait[Number] | None, what: str, description: MachineDescription, only: str
+) -> Number:
     if trait is None:
-        refuse_missing(description.id, what, _MEASURED_BY[what])
+        refuse_missing(description.id, what, only)
     return trait.value
 
 
