@@ -114,56 +114,45 @@ def draw_svg(figure: Figure, *, is_inline: bool = False) -> str:
 def _draw(
     figure: Figure, *, shows_title: bool = False, fonttype: str = "path"
 ) -> "Iterator[Canvas]":
-    from matplotlib import rc_context
+    from matplotlib import colormaps, rc_context
     from matplotlib.figure import Figure as Canvas
 
-    rows = -(-len(figure.charts) // min(figure.columns, len(figure.charts)))
+    charts, columns = figure.charts, min(figure.columns, len(figure.charts))
+    rows = -(-len(charts) // columns)
     heights = [figure.heights[min(row, len(figure.heights) - 1)] for row in range(rows)]
     with rc_context({**STYLE, "svg.fonttype": fonttype}):
         canvas = Canvas(figsize=(WIDTH_INCHES, sum(heights)), layout="constrained")
-        draw_charts(canvas, *figure.charts, columns=figure.columns, heights=heights)
+        panels = canvas.subplots(rows, columns, squeeze=False, height_ratios=heights).flat
+        # Choose a colour for each name, the same in all charts; many names share a gradient.
+        names = [
+            [*dict.fromkeys(one.name for one in chart.series if one.kind != "guide")]
+            for chart in charts
+        ]
+        every = dict.fromkeys(name for each in names for name in each)
+        colours: dict[str, Any] = {
+            name: COLOURS[place % len(COLOURS)] for place, name in enumerate(every)
+        }
+        for each in names:
+            if len(each) > _MOST_LEGEND:
+                gradient = colormaps["turbo"](np.linspace(0.05, 0.95, len(each)))
+                colours |= dict(zip(each, gradient, strict=True))
+        for chart in charts:
+            _draw_chart(next(panels), chart, colours)
+        for axes in panels:
+            axes.set_visible(False)
+        if len(charts) > 1:
+            # Write once what stands at all panels: a long one is longer than a panel is high.
+            shown = canvas.axes[: len(charts)]
+            size = shown[0].xaxis.label.get_fontsize()
+            for name, write in (("xlabel", canvas.supxlabel), ("ylabel", canvas.supylabel)):
+                labels = {str(panel.properties()[name]) for panel in shown}
+                if len(labels) == 1:
+                    write(labels.pop(), fontsize=size)
+                    for panel in shown:
+                        panel.set(**{name: ""})
         if shows_title and figure.title:
             canvas.suptitle(make_plain(figure.title), fontsize=10)
         yield canvas
-
-
-def draw_charts(
-    canvas: "Canvas", *charts: Chart, columns: int = 2, heights: Sequence[float] | None = None
-) -> None:
-    """Draw charts on an empty canvas of matplotlib, row by row."""
-    columns = min(len(charts), columns)
-    panels = canvas.subplots(
-        -(-len(charts) // columns), columns, squeeze=False, height_ratios=heights
-    ).flat
-    # Choose a colour for each name, the same in all charts; many names share a gradient.
-    from matplotlib import colormaps
-
-    names = [
-        [*dict.fromkeys(one.name for one in chart.series if one.kind != "guide")]
-        for chart in charts
-    ]
-    every = dict.fromkeys(name for each in names for name in each)
-    colours: dict[str, Any] = {
-        name: COLOURS[place % len(COLOURS)] for place, name in enumerate(every)
-    }
-    for each in names:
-        if len(each) > _MOST_LEGEND:
-            gradient = colormaps["turbo"](np.linspace(0.05, 0.95, len(each)))
-            colours |= dict(zip(each, gradient, strict=True))
-    for chart in charts:
-        _draw_chart(next(panels), chart, colours)
-    for axes in panels:
-        axes.set_visible(False)
-    if len(charts) > 1:
-        # Write once what stands at all panels: a long one is longer than a panel is high.
-        shown = canvas.axes[: len(charts)]
-        size = shown[0].xaxis.label.get_fontsize()
-        for name, write in (("xlabel", canvas.supxlabel), ("ylabel", canvas.supylabel)):
-            labels = {str(panel.properties()[name]) for panel in shown}
-            if len(labels) == 1:
-                write(labels.pop(), fontsize=size)
-                for panel in shown:
-                    panel.set(**{name: ""})
 
 
 def _draw_chart(axes: "Axes", chart: Chart, colours: Mapping[str, Any]) -> None:
