@@ -1,4 +1,3 @@
-import contextlib
 import os
 import shutil
 import signal
@@ -6,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -79,7 +79,7 @@ def test_reading_a_live_store_loses_nothing(place: Path, read: Callable[[Path], 
         try:
             store = open_store(place)
             store.add(make_observation(10))
-            with contextlib.suppress(InputError):  # most refuse a database
+            with suppress(InputError):  # most refuse a database
                 read(place)
             subprocess.run([sys.executable, "-c", _COMMAND, str(place)], check=True)
             store.add_many(map(make_observation, range(100, 120)))
@@ -139,21 +139,15 @@ def test_sources_are_what_they_are_whatever_their_name(place: Path) -> None:
     assert len(list(read_observations([misnamed]))) == len(list(read_observations([bare]))) == 5
 
 
-def test_looking_leaves_nothing_behind(place: Path) -> None:
-    """Makes no files of SQLite's beside the one that is looked at."""
-    before = sorted(place.parent.iterdir())
-    assert is_database(place)
-    assert sorted(place.parent.iterdir()) == before
-
-
-def test_a_locked_database_is_one(place: Path) -> None:
-    """Says so at once, without waiting for whoever holds the lock."""
-    old = place.with_name("old.sqlite")
-    with sqlite3.connect(old) as holder:
+def test_looking_waits_for_nothing_and_leaves_nothing_behind(place: Path) -> None:
+    """A database is one while another holds its lock; no files of SQLite's are made beside it."""
+    with closing(sqlite3.connect(place.with_name("old.sqlite"))) as holder:
         holder.execute("CREATE TABLE one (a)")
-    holder.execute("BEGIN EXCLUSIVE")
-    assert is_database(old)
-    holder.close()
+        holder.execute("BEGIN EXCLUSIVE")
+        before = sorted(place.parent.iterdir())
+        assert is_database(place)
+        assert is_database(place.with_name("old.sqlite"))
+        assert sorted(place.parent.iterdir()) == before
 
 
 @pytest.mark.parametrize("take", [_import, _import_parquet, _export])

@@ -15,7 +15,6 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.observation import Observation, ObservationFlag, Origin, summarise_runs
 from kernelcast.training_data.store import AddedRows, Selection, Store, StoreError, open_store
 from kernelcast.training_data.store import store as opening
-from kernelcast.training_data.store.connecting import locate
 from support.observations import make_failure, make_observation, observations
 
 
@@ -165,22 +164,15 @@ def test_a_store_can_be_pickled(store: Store) -> None:
         assert other.count() == 1
 
 
-def test_a_missing_store_is_not_made_by_reading(tmp_path: Path) -> None:
-    """Says that there is none and leaves nothing behind."""
+def test_places_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing store is not made by reading; other databases, broken URLs and a driver that is not
+    there are named."""
     with pytest.raises(InputError, match="no store"):
         open_store(tmp_path / "none.sqlite", must_exist=True)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("place", ["mysql://host/data", "sqlite://", "://"])
-def test_places_that_are_none(place: str) -> None:
-    """Refuses URLs of other databases and broken ones."""
-    with pytest.raises(InputError, match="expected a file"):
-        locate(place)
-
-
-def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Says what to install where PostgreSQL is asked for without its driver."""
+    for place in ("mysql://host/data", "sqlite://", "://"):
+        with pytest.raises(InputError, match="expected a file"):
+            open_store(place)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(InputError, match=r"pip install 'kernelcast\[postgresql\]'"):
         open_store("postgresql://me@host/rows")
