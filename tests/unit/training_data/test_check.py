@@ -15,14 +15,6 @@ from support.observations import SCHEMA, make_launch, make_observation
 BAD = make_observation(7)
 
 
-def spoil(store: Store, **values: object) -> None:
-    """Change a row as no program of ours does."""
-    with store.write() as connection:
-        connection.execute(
-            sa.update(OBSERVATIONS).where(OBSERVATIONS.c.key == BAD.key).values(**values)
-        )
-
-
 def test_sound_rows_pass(store: Store) -> None:
     """Finds nothing where nothing is wrong, and says how far it is."""
     counts: list[int] = []
@@ -70,7 +62,9 @@ def test_a_spoiled_row_is_found(
     store: Store, values: dict[str, Any], kind: FindingKind, message: str
 ) -> None:
     """Finds exactly the spoiled row, says what is wrong and what to do."""
-    spoil(store, **values)
+    is_bad = OBSERVATIONS.c.key == BAD.key
+    with store.write() as connection:
+        connection.execute(sa.update(OBSERVATIONS).where(is_bad).values(**values))
     (found,) = check_store(store)
     assert (found.kind, found.key, found.kernel) == (kind, BAD.key, BAD.launch.kernel.name)
     assert message in found.message

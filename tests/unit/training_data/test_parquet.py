@@ -34,11 +34,6 @@ def other(tmp_path: Path) -> Store:
     return store
 
 
-def rewrite(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
-    """Change a Parquet file."""
-    pq.write_table(change(pq.read_table(path)), path)
-
-
 def set_column(name: str, values: list[Any]) -> Callable[[pa.Table], pa.Table]:
     """Give what replaces a column."""
 
@@ -149,7 +144,7 @@ def test_a_malformed_file_leaves_the_store_as_it_was(
     """Says what is wrong and in which row, and keeps nothing of the file."""
     path = tmp_path / "rows.parquet"
     export_parquet(store, path)
-    rewrite(path, change)
+    pq.write_table(change(pq.read_table(path)), path)
     with pytest.raises(ObservationFileError, match=message):
         other.add_many(read_parquet(path))
     assert other.count() == 1
