@@ -36,9 +36,8 @@ import numpy as np
 from harness import RESULTS, make_table, percent, replace_block, write_result, write_text
 
 from kernelcast.analytic.cpu.estimate import REVISION
-from kernelcast.models.conformal import Calibration, calibrate
 from kernelcast.models.evidence.model import ANY, FILE, SIGNS_OF_DIFFICULTY, find_half_width
-from kernelcast.models.regression import divide_groups, number_groups
+from kernelcast.models.regression import Calibration, calibrate, divide_groups, number_groups
 from kernelcast.models.versioned_files import CONVERTER
 from kernelcast.records.observation import Observation
 from kernelcast.records.training_table import Numbers

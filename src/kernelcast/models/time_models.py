@@ -14,10 +14,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.models.conformal import Calibration, calibrate
 from kernelcast.models.regression import (
     ALL_GROUPS,
+    Calibration,
     FittedRegression,
+    calibrate,
     fit_regression,
     list_values,
     make_columns,

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from kernelcast.models import regression
-from kernelcast.models.conformal import calibrate
-from kernelcast.models.regression import LEARNERS, FittedRegression, fit_regression
+from kernelcast.models.regression import LEARNERS, FittedRegression, calibrate, fit_regression
 from kernelcast.models.versioned_files import CONVERTER
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers

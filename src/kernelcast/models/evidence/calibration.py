@@ -7,7 +7,6 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.models.conformal import calibrate as calibrate_interval
 from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
 from kernelcast.models.evidence.model import (
     EvidenceModel,
@@ -28,6 +27,7 @@ from kernelcast.models.regression import (
     make_columns,
     number_groups,
 )
+from kernelcast.models.regression import calibrate as calibrate_interval
 
 FOLDS = 5
 """Parts of the kernels; each part's intervals rest on what the others teach."""

@@ -16,7 +16,6 @@ from statistics import NormalDist, median
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.models.conformal import Calibration
 from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
 from kernelcast.models.evidence.sizes import (
     MEASURES,
@@ -25,7 +24,7 @@ from kernelcast.models.evidence.sizes import (
     noise_variance,
 )
 from kernelcast.models.linear import BEYOND_SPREAD, fit_linear
-from kernelcast.models.regression import FittedRegression, make_columns
+from kernelcast.models.regression import Calibration, FittedRegression, make_columns
 from kernelcast.models.versioned_files import (
     CONVERTER,
     Document,
