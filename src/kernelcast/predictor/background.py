@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from kernelcast.training_data.store import Store
 
 _ENDS_S: Final = 10.0
+_SHARE, _APART_S = 0.02, 1.0
+"""Of the time that refinements take at most, and what lies between them at least."""
 _DESCRIBING: Final = "describing the launch; the device may be busy with others"
 _BATCH: Final = 2000
 _PAUSE_S: Final = 0.2
@@ -43,11 +45,10 @@ _LONGEST_PAUSE_S: Final = 5.0
 
 
 class Refiner:
-    """Samples again in a thread, at most a `share` of the time, `apart_s` from each other."""
+    """Samples again in a thread, now and then."""
 
-    def __init__(self, answers: Answers, *, share: float = 0.02, apart_s: float = 1.0) -> None:
+    def __init__(self, answers: Answers) -> None:
         self._answers = answers
-        self._share, self._apart_s = share, apart_s
         self._waiting: OrderedDict[int, tuple[LaunchRequest, KnownLaunch]] = OrderedDict()
         self._changed = threading.Condition()
         self._is_closed = False
@@ -80,7 +81,7 @@ class Refiner:
             self._thread.join(timeout=_ENDS_S)
 
     def _run(self) -> None:
-        pause_s = self._apart_s
+        pause_s = _APART_S
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._is_closed or bool(self._waiting))
@@ -91,7 +92,7 @@ class Refiner:
             started_s = time.monotonic()
             is_done = self._refine(request, known)
             passed_s = time.monotonic() - started_s
-            pause_s = max(self._apart_s, passed_s * (1.0 / self._share - 1.0))
+            pause_s = max(_APART_S, passed_s * (1.0 / _SHARE - 1.0))
             if not is_done:
                 self.note(request, known)
 

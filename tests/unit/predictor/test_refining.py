@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from kernelcast.predictor import background
 from kernelcast.predictor.answering.processes import (
     MOST_MOMENTS,
     EstimateOutcome,
     EstimateTask,
     ReportProgress,
 )
-from kernelcast.predictor.background import Refiner
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.errors import KernelRunError
 from support.fake_executor import DEVICE, PROBLEM, FakeExecutor
@@ -21,10 +21,8 @@ from support.running_service import wait_until
 @pytest.fixture
 def predictor(executor: FakeExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Predictor:
     """Give a predictor that refines without a pause."""
-    monkeypatch.setattr(
-        "kernelcast.predictor.predictor.Refiner",
-        lambda answers: Refiner(answers, share=1.0, apart_s=0.001),
-    )
+    monkeypatch.setattr(background, "_SHARE", 1.0)
+    monkeypatch.setattr(background, "_APART_S", 0.001)
     return Predictor(
         [DEVICE],
         store=tmp_path / "rows.sqlite",

@@ -107,7 +107,6 @@ class KnownKernel:
     read_stored: Callable[[], Mapping[SizeKey, LaunchHistory]]
     depends_on_contents: bool | None = None
     """Whether its work does, as far as its source was read."""
-    clock: Callable[[], float] = time.monotonic
     observed: FIFOCache[SizeKey, KnownSize] = field(default_factory=lambda: FIFOCache(64))
     estimated: FIFOCache[SizeKey, tuple[KnownSize, tuple[SampledMoment, ...]]] = field(
         default_factory=lambda: FIFOCache(64)
@@ -202,7 +201,7 @@ class KnownKernel:
 
     def _refresh(self) -> None:
         """Take what other processes have observed of the kernel meanwhile."""
-        now_s = self.clock()
+        now_s = time.monotonic()
         with self.lock:
             # Other processes observe too: the store is asked again after 5 s.
             if now_s < self.asked_s + 5.0:
