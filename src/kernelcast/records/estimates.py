@@ -98,10 +98,6 @@ class AnswerCost:
         """All of it, in seconds."""
         return self.sampling_s + self.build_s + self.rest_s
 
-    def relative_to(self, kernel_s: float) -> float:
-        """Divide it by the time that the kernel takes, in seconds."""
-        return self.total_s / kernel_s
-
     def to_dict(self, kernel_s: float) -> dict[str, float]:
         """Convert it to plain values, with its multiple of the kernel's predicted time."""
         return {
@@ -109,7 +105,7 @@ class AnswerCost:
             "sampling_seconds": self.sampling_s,
             "build_seconds": self.build_s,
             "rest_seconds": self.rest_s,
-            "relative": self.relative_to(kernel_s),
+            "relative": self.total_s / kernel_s,
         }
 
 
