@@ -179,6 +179,12 @@ def _describe(one: TunedConfiguration) -> dict[str, Any]:
     }
 
 
+_INVALIDITIES = (
+    ("no answer within", "timeout"), ("compiler", "compile"), ("process", "runtime"),
+    ("could not be run", "runtime"),
+)  # fmt: skip
+
+
 def report_to_t4(report: TuneReport) -> dict[str, Any]:
     """Write measured configurations and those that were refused in the T4 format, in ms."""
     results: list[dict[str, Any]] = []
@@ -186,20 +192,12 @@ def report_to_t4(report: TuneReport) -> dict[str, Any]:
         measured, obstacle = one.measured_s, one.obstacle
         if measured is None and not (obstacle and one.local_size):
             continue
-        if "no answer within" in obstacle:
-            invalidity = "timeout"
-        elif "compiler" in obstacle:
-            invalidity = "compile"
-        elif "process" in obstacle or "could not be run" in obstacle:
-            invalidity = "runtime"
-        else:
-            invalidity = "constraints"
+        invalidity = next((one for words, one in _INVALIDITIES if words in obstacle), "constraints")
         results.append({
             "timestamp": datetime.now(tz=UTC).isoformat(timespec="seconds"),
             "configuration": dict(one.parameters),
             "times": {
-                "compilation": one.build_s * 1e3,
-                "runtimes": [run * 1e3 for run in one.runs_s],
+                "compilation": one.build_s * 1e3, "runtimes": [run * 1e3 for run in one.runs_s],
             },
             "invalidity": invalidity if measured is None else "correct",
             # Results are not compared with a reference: 0 would say that they were found wrong.
