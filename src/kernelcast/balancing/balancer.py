@@ -45,6 +45,7 @@ from kernelcast.records.errors import InputError, KernelcastError, SignatureErro
 from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
+from kernelcast.records.plain import pick
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.arguments import make_array
 from kernelcast.sampling.plan import SamplingPlan
@@ -343,15 +344,13 @@ class Balancer:
         devices = zip(self._places, self._names, scheduler.states, strict=True)
         for number, (place, name, state) in enumerate(devices):
             done = space.work_groups(spans_of(state.owned.nonzero()[0]))
-            alone, failure = state.estimate, state.error or self._errors.get(number)
+            failure = state.error or self._errors.get(number)
             shares.append(DeviceShare(
                 device_id=place.device_id, device=name, cores=place.cores, work_groups=done,
                 share=done / space.ndrange.work_group_count,
-                estimated_share=state.estimated_share,
-                estimated_s=None if alone is None else alone.seconds,
-                low_s=None if alone is None else alone.low,
-                high_s=None if alone is None else alone.high,
-                real_s=state.real_s, failure="" if failure is None else str(failure),
+                failure="" if failure is None else str(failure),
+                **pick(state, "estimated_share", "real_s", estimated_s="estimate.seconds",
+                       low_s="estimate.low", high_s="estimate.high"),
             ))  # fmt: skip
             if state.is_left_out:
                 left_out.append(f"{name}: left out, too slow to be of use")

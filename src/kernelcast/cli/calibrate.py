@@ -13,8 +13,7 @@ from kernelcast.calibration.calibration import (
     list_benchmarks,
 )
 from kernelcast.cli import options as option
-from kernelcast.cli.collecting import Collected
-from kernelcast.cli.terminal import ExitStatus, complain, present, progress_bar, show
+from kernelcast.cli.terminal import Collected, ExitStatus, complain, present, progress_bar, show
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.machines import find_machine, machine_to_plain
 from kernelcast.records.device import DeviceDescription, Progress, Trait

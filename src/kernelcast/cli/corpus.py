@@ -6,8 +6,7 @@ from pathlib import Path
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.collecting import Collected
-from kernelcast.cli.terminal import ExitStatus, Group, present, progress, show
+from kernelcast.cli.terminal import Collected, ExitStatus, Group, present, progress, show
 from kernelcast.collection.corpus_problems import (
     DEFAULT_CHECK_TIMEOUT_S,
     CheckOutcome,

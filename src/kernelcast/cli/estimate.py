@@ -1,20 +1,30 @@
 """``kernelcast estimate``."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, TypeVar
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import ExitStatus, present, progress
-from kernelcast.launches.devices import start_ahead
-from kernelcast.launches.settings import EstimateSettings
-from kernelcast.records.device import SaturationPoint
+from kernelcast.cli.terminal import Collected, ExitStatus, present, progress
+from kernelcast.launches.devices import refuse_unknown_ids, start_ahead
+from kernelcast.launches.settings import EstimateSettings, prefix
+from kernelcast.records.device import DeviceDescription, SaturationPoint
+from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.private_files import check_target
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.numbers import format_duration, format_range, format_seconds, format_share
 from kernelcast.reports.presenter import Field, Part, Table, Value, write_lines
+
+if TYPE_CHECKING:
+    from kernelcast.launches.recordings import RecordedAnswer, Recording
+    from kernelcast.records.problem import Problem
+
+T = TypeVar("T")
 
 
 @option.command(
@@ -95,10 +105,8 @@ def estimate(  # noqa: PLR0913 - each is an option
         check_target(record_file)
     began = datetime.now(UTC)
     if replay_file is None:
-        # What follows takes as long to import as the process to start.
+        # What answers takes as long to import as the process to start.
         start_ahead(None if no_sampling else (device_ids or ("",))[0])
-    from kernelcast.cli.collecting import collect_estimates
-
     with progress() as report:
         collected, recordings = collect_estimates(
             problem_files, parameters, settings, device_ids=device_ids, timeout_s=timeout_s,
@@ -234,3 +242,81 @@ def list_explanations(answers: Sequence[DeviceAnswer]) -> Iterator[str]:
             facts = answer.estimate.explain()
             lines = write_lines("explanation.txt", one=answer.estimate, facts=facts)
             yield from (f"  {line}" for line in lines)
+
+
+def collect_estimates(
+    paths: Sequence[Path], parameters: Mapping[str, int | float], settings: EstimateSettings, *,
+    device_ids: Sequence[str], timeout_s: float, replay_file: Path | None,
+    report: Callable[[str], None],
+) -> "tuple[Collected[DeviceAnswer], list[Recording]]":  # fmt: skip
+    """Answer every problem, with raw samples; an error ends one problem, Ctrl-C ends all."""
+    from kernelcast.launches.recordings import Recording, read_recordings
+    from kernelcast.launches.source_check import refuse_misfits
+
+    collected, recorded = Collected[DeviceAnswer](), list[Recording]()
+    problems = collected.read_problems(paths, parameters)
+    if paths and not problems:
+        return collected, recorded
+
+    def ask() -> "Iterator[tuple[str, Iterator[RecordedAnswer]]]":
+        """Name each problem, with its answers to come."""
+        if replay_file is not None:
+            from kernelcast.predictor.estimates import replay
+
+            recordings = read_recordings(replay_file)
+            wanted: Sequence[Problem | None] = problems or [None]
+            for one in wanted:
+                name = replay_file.name if one is None else one.name
+                yield name, replay(recordings, one, device_ids=device_ids, settings=settings)
+            return
+        report("reading the source")
+        good = []
+        for problem in problems:
+            try:
+                refuse_misfits(problem)
+                good.append(problem)
+            except KernelcastError as error:
+                collected.refusals.append((problem.name, error))
+        if not good:
+            return
+        refuse_unknown_ids(device_ids)
+        # Who gave a wrong problem, or a wrong id, has not waited for this import.
+        from kernelcast.predictor.estimates import estimate_on_devices, find_devices, import_ahead
+
+        report("looking for devices")
+        listing: Future[Sequence[DeviceDescription]] = Future()
+        # In a thread that keeps no program from ending.
+        Thread(target=_complete, args=(listing, find_devices, device_ids), daemon=True).start()
+        import_ahead()
+        devices = listing.result()
+        for number, problem in enumerate(good, start=1):
+            yield (
+                problem.name,
+                estimate_on_devices(
+                    problem, devices, settings=settings, timeout_s=timeout_s,
+                    report=prefix(report, f"[{number}/{len(good)}] {problem.name} on "),
+                ),
+            )  # fmt: skip
+
+    with collected.until_interrupted():
+        for name, answers in ask():
+            failures = len(collected.failures)
+            try:
+                for one in answers:
+                    collected.answers.append(one.answer)
+                    if one.answer.error is not None:
+                        collected.failures.append((one.answer.problem, one.answer.error))
+                    if one.recording is not None:
+                        recorded.append(one.recording)
+            except KernelcastError as error:
+                # What no device takes is said once; the answers hold what each has said.
+                del collected.failures[failures:]
+                collected.refusals.append((name, error))
+    return collected, recorded
+
+
+def _complete(future: Future[T], find: Callable[..., T], *given: object) -> None:
+    try:
+        future.set_result(find(*given))
+    except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+        future.set_exception(error)

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kernelcast.cli import options as option
-from kernelcast.cli.collecting import Collected
-from kernelcast.cli.terminal import ExitStatus, present, progress, show, wants_json
+from kernelcast.cli.terminal import Collected, ExitStatus, present, progress, show, wants_json
 from kernelcast.expressions import Expr
 from kernelcast.expressions.accesses import AddressPattern
 from kernelcast.expressions.conditions import Condition

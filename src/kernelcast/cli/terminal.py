@@ -2,17 +2,19 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import click
 
 from kernelcast.records.errors import InputError, KernelcastError
 
 if TYPE_CHECKING:  # takes longer to import than all else that a command needs before it begins
+    from kernelcast.records.problem import Problem
     from kernelcast.reports.charts import Figure
     from kernelcast.reports.presenter import Part
 
@@ -21,6 +23,7 @@ JSON = "kernelcast.json"
 PLOT_FILE = "kernelcast.plot_file"
 """Keys of what a command was given in the context of its call."""
 _UNLIMITED_WIDTH = 10_000
+T = TypeVar("T")
 
 
 def _read_option(key: str) -> Any:  # noqa: ANN401 - what the option has
@@ -155,3 +158,51 @@ class ExitStatus(IntEnum):
 
 def status_of(error: KernelcastError) -> ExitStatus:
     return ExitStatus.BAD_INPUT if isinstance(error, InputError) else ExitStatus.FAILED
+
+
+@dataclass(slots=True)
+class Collected(Generic[T]):
+    """What has been answered so far, whatever ends the asking."""
+
+    answers: list[T] = field(default_factory=list)
+    """In the order of problems and devices."""
+    failures: list[tuple[str, KernelcastError]] = field(default_factory=list)
+    """Of single devices, with the names of problems."""
+    refusals: list[tuple[str, KernelcastError]] = field(default_factory=list)
+    """Of problems that no device takes, and what kept all devices from answering."""
+    is_interrupted: bool = False
+    when_interrupted: str = "what was done by then is shown"
+
+    def read_problems(
+        self, paths: Sequence[Path], parameters: Mapping[str, int | float]
+    ) -> "list[Problem]":
+        """Read problem files; of several, those that cannot be read are refused."""
+        from kernelcast.launches.problem_file import read_problem
+
+        problems = []
+        for path in paths:
+            try:
+                problems.append(read_problem(path, parameters=parameters))
+            except KernelcastError as error:
+                if len(paths) == 1:
+                    raise
+                self.refusals.append(("", error))
+        return problems
+
+    @contextmanager
+    def until_interrupted(self) -> Iterator[None]:
+        """Have Ctrl-C end the block, and nothing else."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.is_interrupted = True
+
+    def conclude(self) -> ExitStatus:
+        """Write every error to standard error; give the exit status."""
+        for name, error in (*self.failures, *self.refusals):
+            complain(f"{name}: {error}" if name else str(error))
+        if self.is_interrupted:
+            complain(f"interrupted; {self.when_interrupted}")
+            return ExitStatus.INTERRUPTED
+        refused = (status_of(error) for _, error in self.refusals)
+        return max(refused, default=ExitStatus.FAILED if self.failures else ExitStatus.ANSWERED)

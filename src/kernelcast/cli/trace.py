@@ -7,15 +7,14 @@ from typing import Final
 import numpy as np
 
 from kernelcast.cli import options as option
-from kernelcast.cli.collecting import Collected
-from kernelcast.cli.terminal import ExitStatus, present, progress
+from kernelcast.cli.terminal import Collected, ExitStatus, present, progress
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import prefix
 from kernelcast.launches.tracing import TraceSettings, trace_on_devices
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
-from kernelcast.records.plain import to_plain
+from kernelcast.records.plain import pick, to_plain
 from kernelcast.records.work_group_trace import Staircase, StepTimes, Timeline, WorkGroupTrace
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.presenter import Table, Value, write_lines
@@ -82,10 +81,8 @@ def trace(
         steps = one.outcome if isinstance(one.outcome, StepTimes) else None
         content.append({
             **about,
-            "global_size": list(one.ndrange.global_size),
-            "local_size": list(one.ndrange.known_local_size),
-            "work_groups": one.ndrange.work_group_count,
-            "traced_work_groups": one.work_groups,
+            **pick(one, global_size="ndrange.global_size", local_size="ndrange.known_local_size",
+                   work_groups="ndrange.work_group_count", traced_work_groups="work_groups"),
             "method": str(one.method),
             **to_plain(one, omit=(*about, "ndrange", "outcome")),
             "timeline": timeline and {**to_plain(timeline), "wave_count": timeline.wave_count},

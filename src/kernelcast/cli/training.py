@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import ExitStatus, complain, present, progress_bar, show, wants_json
+from kernelcast.cli.terminal import (
+    Collected,
+    ExitStatus,
+    complain,
+    present,
+    progress_bar,
+    show,
+    wants_json,
+)
 from kernelcast.launches.data_folder import STORE_VARIABLE
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.training.registry import MODELS_VARIABLE
@@ -106,7 +114,6 @@ def train(
             is_pooled and name not in {DEFAULT_MODEL, POOLED_MODEL},
     })  # fmt: skip
     name, started_s = POOLED_MODEL if is_pooled else name, time.time()
-    from kernelcast.cli.collecting import Collected
     from kernelcast.models.evidence.model import publish_evidence
     from kernelcast.models.persistence import write_model
     from kernelcast.models.validation.report import summarise_report

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kernelcast.cli import options as option
-from kernelcast.cli.collecting import Collected
-from kernelcast.cli.terminal import ExitStatus, present, progress_bar, show
+from kernelcast.cli.terminal import Collected, ExitStatus, present, progress_bar, show
 from kernelcast.launches.devices import choose_devices
 from kernelcast.records.device import Progress
 from kernelcast.records.errors import InputError, KernelcastError
