@@ -176,10 +176,6 @@ class DeviceState:
         self.is_left_out = False
 
     @property
-    def can_work(self) -> bool:
-        return self.stage is not Stage.OUT
-
-    @property
     def owed(self) -> BoolArray:
         """Slabs whose results are still to be handed over."""
         return self.owned & ~self.collected
@@ -296,7 +292,7 @@ class Scheduler:
                     self._report("collecting results")
 
     def _working(self) -> list[DeviceState]:
-        return [one for one in self.states if one.can_work]
+        return [one for one in self.states if one.stage is not Stage.OUT]
 
     def _is_done(self) -> bool:
         return self._queue.is_empty and not any(one.owed.any() for one in self.states)
@@ -304,12 +300,12 @@ class Scheduler:
     def _take(self, state: DeviceState, reply: Reply) -> None:
         if isinstance(reply, Failed):
             state.error, state.is_gone = reply.error, reply.is_final
-            if state.can_work:
+            if state.stage is not Stage.OUT:
                 self._lose(state)
                 self._fixed.clear()
                 if not self._is_done() and not self._working():
                     raise join_errors([one.error for one in self.states if one.error])
-        elif not state.can_work:
+        elif state.stage is Stage.OUT:
             return
         elif state.stage is Stage.PREPARING:
             self._draw(state, Activity.PREPARE, reply)

@@ -1,4 +1,4 @@
-"""Where the commands write: tables and JSON to standard output, all else to standard error."""
+"""How commands end and where they write: answers to standard output, the rest to standard error."""
 
 import json
 import sys

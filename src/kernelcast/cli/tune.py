@@ -87,27 +87,28 @@ def tune(
     collected = Collected[TuneReport](
         when_interrupted="measured runs are kept, the same command goes on where this ended"
     )
-    with collected.until_interrupted(), several_processes(space) as executor:
+    with (
+        collected.until_interrupted(), several_processes(space) as executor, progress_bar() as tell
+    ):  # fmt: skip
+
+        def report(progress: Progress) -> None:
+            tell(progress.done, progress.total, f"{progress.device_id}: {progress.stage}")
+
         for device in devices:
-            with progress_bar() as tell:
-
-                def report(progress: Progress) -> None:
-                    tell(progress.done, progress.total, f"{progress.device_id}: {progress.stage}")
-
-                try:
-                    answer = tune_on_device(
-                        space, device, settings=settings, save=save_file,
-                        executor=executor, report=report,
-                    )  # fmt: skip
-                except KernelcastError as error:
-                    collected.failures.append((space.name, error))
-                    content.append({
-                        "problem": space.name, "device": device.name, "device_id": device.id,
-                        "error_message": f"{space.name}: {error}",
-                    })  # fmt: skip
-                else:
-                    collected.answers.append(answer)
-                    content.append(report_to_json(answer, top=settings.top))
+            try:
+                answer = tune_on_device(
+                    space, device, settings=settings, save=save_file, executor=executor,
+                    report=report,
+                )  # fmt: skip
+            except KernelcastError as error:
+                collected.failures.append((space.name, error))
+                content.append({
+                    "problem": space.name, "device": device.name, "device_id": device.id,
+                    "error_message": f"{space.name}: {error}",
+                })  # fmt: skip
+            else:
+                collected.answers.append(answer)
+                content.append(report_to_json(answer, top=settings.top))
     present(content)
     reports = collected.answers
     for one in reports:

@@ -58,9 +58,7 @@ def place_tasks(
             for later in behind[name]
         ]
         ranks[name] = fmean(seconds[name].values()) + max(after_s, default=0.0)
-    busy: dict[str, list[tuple[float, float]]] = {}
-    for device, end_s in (free_s or {}).items():
-        busy[device] = [(0.0, end_s)]
+    busy = {device: [(0.0, end_s)] for device, end_s in (free_s or {}).items()}
     placed: dict[str, Placement] = {}
     # Equal ranks stay in an order in which nothing precedes what it waits for.
     order = [*ranks][::-1]
