@@ -31,7 +31,6 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.tuning.api import (
     EventKind,
     TuningEvent,
-    TuningTask,
     run_on_device,
     tune_on_device,
 )
@@ -175,8 +174,8 @@ def _run(
         elif event.kind is EventKind.REFUSED:
             entry["obstacle"] = event.reason
 
-    task = TuningTask(device_id=device.id, problems=problems, runs=dict.fromkeys(problems, runs))
-    run_on_device(task, timeout_s=TIMEOUT_S, take=take)
+    each = dict.fromkeys(problems, runs)
+    run_on_device(device.id, problems, each, seed=0, timeout_s=TIMEOUT_S, take=take)
     return entries
 
 

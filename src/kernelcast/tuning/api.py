@@ -280,8 +280,8 @@ class _Tuning:
         take: Callable[[TuningEvent], None],
     ) -> float:  # fmt: skip
         started_s, seed = time.perf_counter(), self.settings.seed
-        task = TuningTask(device_id=self.device.id, problems=problems, runs=runs, seed=seed)
-        run_on_device(task, timeout_s=self.settings.timeout_s, take=take)
+        timeout_s = self.settings.timeout_s
+        run_on_device(self.device.id, problems, runs, seed=seed, timeout_s=timeout_s, take=take)
         return time.perf_counter() - started_s
 
     def _choose(self, count: int) -> dict[int, Problem]:
@@ -303,40 +303,30 @@ class _Tuning:
         self.found[event.number] = one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TuningTask:
-    """Configurations to be measured on one device, or sampled."""
-
-    device_id: str
-    problems: dict[int, Problem]
-    runs: dict[int, int]
-    """Runs that each still needs; empty where they are sampled."""
-    seed: int = 0
-
-
 _TUNE: Task[None] = Task(entry="kernelcast.tuning.api:run_tuning", gives=TuningEvent)
 
 
 def run_on_device(
-    task: TuningTask, *, timeout_s: float, take: Callable[[TuningEvent], None]
-) -> None:
-    """Run or sample configurations in child processes.
+    device_id: str, problems: Mapping[int, Problem], runs: Mapping[int, int], *, seed: int,
+    timeout_s: float, take: Callable[[TuningEvent], None],
+) -> None:  # fmt: skip
+    """Run configurations so often in child processes, or sample them where no runs are given.
 
     One that a child dies of, or says nothing of for `timeout_s`, is refused; another goes on.
     """
-    left, runs = dict(task.problems), dict(task.runs)
+    left, missing = dict(problems), dict(runs)
     while left:
         current: int | None = None
-        part = replace(task, problems=dict(left), runs=dict(runs))
+        order = (device_id, dict(left), dict(missing), seed)
         event: TuningEvent
         try:
-            for event in stream_isolated(_TUNE, part, timeout_s=timeout_s, subject=task.device_id):
+            for event in stream_isolated(_TUNE, order, timeout_s=timeout_s, subject=device_id):
                 if event.kind is EventKind.STARTED:
                     current = event.number
                 elif event.kind is EventKind.RAN:
-                    runs[event.number] -= 1
+                    missing[event.number] -= 1
                 is_last = event.kind in {EventKind.SAMPLED, EventKind.REFUSED}
-                if is_last or runs.get(event.number) == 0:
+                if is_last or missing.get(event.number) == 0:
                     left.pop(event.number, None)
                 take(event)
         except (KernelRunError, EstimateTimeoutError) as error:
@@ -348,28 +338,31 @@ def run_on_device(
             return
 
 
-def run_tuning(task: TuningTask, report: Reporter) -> None:
-    """Do a task, in a child process; each configuration's events are given as they happen."""
+def run_tuning(
+    order: tuple[str, dict[int, Problem], dict[int, int], int], report: Reporter
+) -> None:
+    """Do what `run_on_device` orders, in a child process; events are given as they happen."""
+    device_id, problems, runs, seed = order
     report("opening the device")
-    session = open_session(*choose_device(task.device_id, find_devices()))
+    session = open_session(*choose_device(device_id, find_devices()))
     launches: dict[int, Callable[[], tuple[float, float]]] = {}
 
     def sample(number: int) -> TuningEvent:
-        problem = task.problems[number].on(session.description)
+        problem = problems[number].on(session.description)
         refuse_persistent(problem.kernel)
         accesses = infer_accesses(problem.kernel, len(problem.arguments))
         with prepared_problem(
-            session, problem, OpenCLLaunch, seed=task.seed, inferred=accesses
+            session, problem, OpenCLLaunch, seed=seed, inferred=accesses
         ) as launch:
-            settings = EstimateSettings(seed=task.seed)
+            settings = EstimateSettings(seed=seed)
             found = sample_launch(launch, problem.kernel.name, settings).estimate
         return TuningEvent(number=number, kind=EventKind.SAMPLED, seconds=found.seconds)
 
     def build(number: int) -> TuningEvent:
         started_s, used_s = time.perf_counter(), time.process_time()
-        problem = task.problems[number].on(session.description)
+        problem = problems[number].on(session.description)
         accesses = infer_accesses(problem.kernel, len(problem.arguments))
-        launch = prepare_whole(session, problem, accesses, seed=task.seed)
+        launch = prepare_whole(session, problem, accesses, seed=seed)
         launch()
         launches[number] = launch
         return TuningEvent(
@@ -390,9 +383,9 @@ def run_tuning(task: TuningTask, report: Reporter) -> None:
         report.give(event)
 
     with session.lock:
-        for number in task.problems:
-            attempt(build if task.runs else sample, number)
+        for number in problems:
+            attempt(build if runs else sample, number)
         # In turn: what slows the machine down for a while slows all.
-        for turn in range(max(task.runs.values(), default=0)):
-            for number in [one for one in launches if task.runs[one] > turn]:
+        for turn in range(max(runs.values(), default=0)):
+            for number in [one for one in launches if runs[one] > turn]:
                 attempt(run, number)

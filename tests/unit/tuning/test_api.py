@@ -16,7 +16,6 @@ from kernelcast.tuning.api import (
     EventKind,
     MeasurementFile,
     TuningEvent,
-    TuningTask,
     key_of,
     tune_on_device,
 )
@@ -35,24 +34,24 @@ class Device:
     def __init__(self, *, runs_until_interrupt: int = 1000, refuses: int = -1) -> None:
         self.left = runs_until_interrupt
         self.refuses = refuses
-        self.asked: list[TuningTask] = []
+        self.asked: list[dict[int, int]] = []  # runs of each configuration
 
     def __call__(
-        self, task: TuningTask, *, timeout_s: float, take: Callable[[TuningEvent], None]
-    ) -> None:
-        del timeout_s
-        if not task.problems:
+        self, _: str, problems: dict[int, Any], runs: dict[int, int], *,
+        take: Callable[[TuningEvent], None], **__: float,
+    ) -> None:  # fmt: skip
+        if not problems:
             return
-        self.asked.append(task)
-        for number in task.problems:
+        self.asked.append(runs)
+        for number in problems:
             take(TuningEvent(number=number, kind=EventKind.STARTED))
             if number == self.refuses:
                 take(TuningEvent(number=number, kind=EventKind.REFUSED, reason="no"))
-            elif not task.runs:
+            elif not runs:
                 take(TuningEvent(number=number, kind=EventKind.SAMPLED, seconds=TIMES[number]))
             else:
                 take(TuningEvent(number=number, kind=EventKind.BUILT, seconds=0.1))
-                for _ in range(task.runs[number]):
+                for _ in range(runs[number]):
                     if not self.left:
                         raise KeyboardInterrupt
                     self.left -= 1
@@ -112,7 +111,7 @@ def test_hybrid_samples_and_ranks_by_samples(tune: Tune, device: Device) -> None
     assert len(sampled) == 2
     assert list(report.configurations[:2]) == sampled
     assert report.sampling_s > 0
-    assert not device.asked[0].runs
+    assert not device.asked[0]
 
 
 def test_an_interrupted_measurement_goes_on(tune: Tune, device: Device) -> None:
@@ -124,7 +123,7 @@ def test_an_interrupted_measurement_goes_on(tune: Tune, device: Device) -> None:
     device.left = 2
     report = tune(settings=settings)
     again = device.asked[-1]
-    assert sum(again.runs.values()) == 2
+    assert sum(again.values()) == 2
     assert sorted(len(one.runs_s) for one in report.configurations) == [0, 0, 0, 3, 3]
     # A third call has nothing left to run.
     tune(settings=settings)
@@ -217,13 +216,13 @@ def test_a_deadly_configuration_is_refused(
     starts: list[list[int]] = []
     dies_at_once = False
 
-    def stream(asked: Task[Any], task: TuningTask, **_: object) -> Iterator[TuningEvent]:
+    def stream(asked: Task[Any], order: tuple[Any, ...], **_: object) -> Iterator[TuningEvent]:
         assert asked.name == "run_tuning"
-        starts.append(list(task.problems))
+        starts.append(list(order[1]))
         assert len(starts) < 9, "an endless loop"
         if dies_at_once:
             raise error
-        for number in task.problems:
+        for number in order[1]:
             yield TuningEvent(number=number, kind=EventKind.STARTED)
             if number in {1, 3}:
                 raise error
@@ -232,13 +231,13 @@ def test_a_deadly_configuration_is_refused(
     monkeypatch.setattr(api, "stream_isolated", stream)
     events: list[TuningEvent] = []
     problems: dict[int, Any] = dict.fromkeys(range(4))
-    task = TuningTask(device_id="d", problems=problems, runs=dict.fromkeys(problems, 1))
-    api.run_on_device(task, timeout_s=1.0, take=events.append)
+    runs = dict.fromkeys(problems, 1)
+    api.run_on_device("d", problems, runs, seed=0, timeout_s=1.0, take=events.append)
     refused = {one.number: one.reason for one in events if one.kind is EventKind.REFUSED}
     assert refused == {1: str(error), 3: str(error)}
     assert {one.number for one in events if one.kind is EventKind.RAN} == {0, 2}
     assert starts == [[0, 1, 2, 3], [2, 3]]
     dies_at_once = True
     with pytest.raises(type(error)):
-        api.run_on_device(task, timeout_s=1.0, take=events.append)
+        api.run_on_device("d", problems, runs, seed=0, timeout_s=1.0, take=events.append)
     assert len(starts) == 3
