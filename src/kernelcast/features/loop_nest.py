@@ -467,7 +467,7 @@ class _Nest:
                     self._extrema[test.name] = one.name
 
     def _decide(self, labels: Iterable[str]) -> None:
-        """Give names to the conditions on data."""
+        """Name the conditions on data as the source has them."""
         names: set[str] = set()
         for label in labels:
             end = self._flow.terminator(label)

@@ -132,6 +132,7 @@ def test_chains_from_iteration_to_iteration(body: str, chain: tuple[str, ...]) -
         ("double a[N]; for (int i = 1; i < N; i *= 2) a[i] = 1;",
          "no sum of loop variables and constants"),
         ("double a[N]; for (int i = 0; i < N; i--) a[i] = 1;", "by -1 goes on while"),
+        ("double a[N]; int i = 0; while (a[i] > 0) a[i] = 1;", "without start, condition and step"),
         ("double a[N]\nfor (int i = 0; i < N; i++) a[i] = 1;", r"x\.c:1:12: expected ';'"),
         ("double a[N], s; for (int i = 0; i < N; i++) s = 1;", "no array is read or written"),
         ("double a[]= {1, 2}; for (int i = 0; i < 2; i++) a[i] = 1;", "of unknown size"),
