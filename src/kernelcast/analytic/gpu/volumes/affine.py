@@ -185,14 +185,14 @@ def clip_guard(
         relation, linear = Relation.NOT_ZERO, None
         if isinstance(part, Comparison):
             relation, linear = part.relation, part.expr.as_linear()
-        symbol = next(iter(linear[0])) if linear and len(linear[0]) == 1 else None
-        is_id = symbol is not None and symbol.kind is SymbolKind.GLOBAL_ID
-        if linear is None or symbol is None or not is_id or relation is Relation.NOT_ZERO:
+        factors, constant = linear or ({}, 0)
+        ids = [symbol for symbol in factors if symbol.kind is SymbolKind.GLOBAL_ID]
+        if relation is Relation.NOT_ZERO or not ids or len(factors) > 1:
             if is_exact:
                 return None
             continue
-        # A comparison with one global id cuts off those from some one on, or up to it.
-        factor, constant = linear[0][symbol], linear[1]
+        # A comparison with one global id leaves those from some one on, or up to it.
+        [symbol], [factor] = ids, factors.values()
         low, high = _EVERYTHING
         if relation is Relation.ZERO:
             low, high = -constant // factor, -constant // factor + 1

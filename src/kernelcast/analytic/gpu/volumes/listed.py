@@ -193,16 +193,16 @@ def list_access(
         if is_known:
             return None
         raise access.refuse_unknown(launch.kernel)
-    # Work-groups far apart that touch the same part of a buffer may hit what any has touched, and
-    # what depends on data is mostly spread where a single place tells nothing.
+    # Work-groups far apart that touch the same part of a buffer may hit what any has touched; a
+    # single place tells nothing, and what depends on data is mostly spread.
     used = {group: rows[rows != ABSENT] for group, rows in groups.items()}
     spans = {group: (rows.min(), rows.max()) for group, rows in used.items() if rows.size}
     apart = [pair for pair in combinations(sorted(spans), 2) if pair[1] > pair[0] + 1]
-    is_random = not is_known and (not apart or any(
-        2 * (min(spans[one][1], spans[other][1]) - max(spans[one][0], spans[other][0]))
-        > min(np.ptp(spans[one]), np.ptp(spans[other]))
-        for one, other in apart
-    ))  # fmt: skip
+    is_random = not is_known and not apart
+    for one, other in () if is_known else apart:
+        (low, high), (start, end) = spans[one], spans[other]
+        shared = min(high, end) - max(low, start)
+        is_random |= bool(2 * shared > min(high - low, end - start))
     return ListedAccess(
         access=access,
         groups=groups,
