@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, fields
-from enum import StrEnum
 
 from kernelcast.records.errors import InputError
 
@@ -57,50 +56,8 @@ class MwpCwpInputs:
         return self.coal_mem_insts + self.uncoal_mem_insts
 
 
-class Case(StrEnum):
-    FEW_WARPS = "few warps"
-    """MWP and CWP are both as large as the number of warps: too few to hide latency."""
-    MEMORY = "memory"
-    """CWP is at least MWP: warps wait for memory, computation hides behind it."""
-    COMPUTATION = "computation"
-    """MWP is larger than CWP: memory hides behind computation."""
-
-
-class CaseRule(StrEnum):
-    """When the formula of the case `MEMORY` is taken."""
-
-    PUBLISHED = "published"
-    """If ``CWP >= MWP`` or ``Comp_cycles > Mem_cycles``, as published."""
-    BY_PARALLELISM = "by parallelism"
-    """Only if ``CWP >= MWP``. The published rule takes the formula of memory for kernels that
-    compute most, where it counts one computation period per warp instead of all of them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MwpCwpTerms:
-    """Terms of the model; those of memory are 0 without memory instructions."""
-
-    mean_cycles: float
-    """``Mem_L``: mean latency of coalesced and uncoalesced requests."""
-    departure_delay_cycles: float
-    """``Departure_delay``."""
-    mwp: float
-    """``MWP``: the least of ``MWP_Without_BW``, ``MWP_peak_BW`` and the active warps."""
-    comp_cycles: float
-    mem_cycles: float
-    """``Comp_cycles``, ``Mem_cycles``: of one warp."""
-    cwp: float
-    """``CWP``: what of ``CWP_full`` the active warps allow."""
-    case: Case
-    rep: float
-    """``#Rep``: how often a compute unit is filled."""
-    synch_cycles: float
-    """``Synch_cost``."""
-    seconds: float
-    """Of ``Exec_cycles_app`` and ``Synch_cost``."""
-
-
-def model_mwp_cwp(launch: MwpCwpInputs, *, rule: CaseRule = CaseRule.PUBLISHED) -> MwpCwpTerms:
+def model_mwp_cwp(launch: MwpCwpInputs, *, is_published: bool = True) -> float:
+    """Compute the seconds of a launch; the case by the published rule, or by parallelism alone."""
     warps = mwp_without_bw = mwp_peak_bw = launch.active_warps_per_sm
     coal = uncoal = mean = delay = 0.0
     if launch.mem_insts:
@@ -120,32 +77,17 @@ def model_mwp_cwp(launch: MwpCwpInputs, *, rule: CaseRule = CaseRule.PUBLISHED) 
     mem_cycles = uncoal * launch.uncoal_mem_insts + coal * launch.coal_mem_insts
     cwp = min((mem_cycles + comp_cycles) / comp_cycles, warps)
     rep = launch.blocks / (launch.active_blocks_per_sm * launch.active_sms)
-    if mwp == warps and cwp == warps:
-        case = Case.FEW_WARPS
-    elif cwp >= mwp or (comp_cycles > mem_cycles and rule is CaseRule.PUBLISHED):
-        case = Case.MEMORY
-    else:
-        case = Case.COMPUTATION
     if not launch.mem_insts:  # MWP has no meaning, and there is no latency
-        case, cycles = Case.COMPUTATION, comp_cycles * warps
-    else:
-        period = comp_cycles / launch.mem_insts
-        cycles = {
-            Case.FEW_WARPS: mem_cycles + comp_cycles + period * (mwp - 1),
-            Case.MEMORY: mem_cycles * warps / mwp + period * (mwp - 1),
-            Case.COMPUTATION: mean + comp_cycles * warps,
-        }[case]
+        cycles = comp_cycles * warps
+    elif mwp == warps and cwp == warps:  # too few warps to hide latency
+        cycles = mem_cycles + comp_cycles + comp_cycles / launch.mem_insts * (mwp - 1)
+    elif cwp >= mwp or (comp_cycles > mem_cycles and is_published):
+        # Warps wait for memory, computation hides behind it. The published rule takes this for
+        # kernels that compute most, too, where it counts one computation period per warp instead of
+        # all of them.
+        cycles = mem_cycles * warps / mwp + comp_cycles / launch.mem_insts * (mwp - 1)
+    else:  # memory hides behind computation
+        cycles = mean + comp_cycles * warps
     waits = launch.synch_insts * launch.active_blocks_per_sm
     synch = delay * max(0.0, mwp - 1) * waits * rep
-    return MwpCwpTerms(
-        mean_cycles=mean,
-        departure_delay_cycles=delay,
-        mwp=mwp,
-        comp_cycles=comp_cycles,
-        mem_cycles=mem_cycles,
-        cwp=cwp,
-        case=case,
-        rep=rep,
-        synch_cycles=synch,
-        seconds=(cycles * rep + synch) / launch.freq_hz,
-    )
+    return (cycles * rep + synch) / launch.freq_hz

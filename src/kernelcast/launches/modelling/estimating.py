@@ -14,7 +14,7 @@ from kernelcast.analytic.cpu.opencl.device import read_device
 from kernelcast.analytic.gpu.code import read_work
 from kernelcast.analytic.gpu.estimate import estimate_gpu
 from kernelcast.analytic.gpu.machine import compute_occupancy, find_architecture, read_machine
-from kernelcast.analytic.mwp_cwp import CaseRule, MwpCwpInputs, model_mwp_cwp
+from kernelcast.analytic.mwp_cwp import MwpCwpInputs, model_mwp_cwp
 from kernelcast.compiling import Compiled, Target, compile_kernel, read_facts
 from kernelcast.compiling.targets import read_options
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -174,7 +174,7 @@ def time_mwp_cwp(
         departure_del_coal_cycles=bytes_per_warp * path_s_per_byte * clock_hz,
         departure_del_uncoal_cycles=transaction_bytes * path_s_per_byte * clock_hz,
     )  # fmt: skip
-    return model_mwp_cwp(inputs, rule=CaseRule.BY_PARALLELISM).seconds
+    return model_mwp_cwp(inputs, is_published=False)
 
 
 def _find_issue_s(launch: ModelledLaunch, executed: float, slots_s: Mapping[str, float]) -> float:
