@@ -13,7 +13,6 @@ KERNEL = "kernel void k(global float *a, local int *b, constant float4 *c, short
 
 
 def store(text: str, *options: str, dialect: Dialect | None = None) -> str:
-    """Compile a kernel that stores an integer; return the instruction."""
     compiled = compile_kernel(
         f"kernel void k(global int *a) {{ a[0] = {text}; }}", options, dialect=dialect
     )

@@ -76,7 +76,6 @@ def make_shape(local: tuple[int, ...], groups: tuple[int, ...]) -> NDRange:
 def count(
     compiled: Compiled, kernel: str, shape: NDRange, *arguments: int | None
 ) -> Callable[..., float]:
-    """Count what a warp of a launch executes; give the number of an instruction's executions."""
     executed = count_executed(compiled, kernel, shape, arguments, 32)
     assert executed is not None
     return lambda name, part="": sum(

@@ -51,8 +51,6 @@ def divide(a: int, b: int) -> int:
 
 
 def make_geometric(factor: int, is_division: bool) -> Functions:
-    """Multiply or divide again and again."""
-
     def repeat(number: int, times: int) -> int:
         for _ in range(times):
             number = divide(number, factor) if is_division else number * factor

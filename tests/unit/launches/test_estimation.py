@@ -61,7 +61,6 @@ class _SlowLaunch(SyntheticLaunch):
     """A launch whose whole runs let time pass."""
 
     def time_whole(self, begin: Callable[[], object] = lambda: None) -> float:
-        """Let a fiftieth of a second pass."""
         begin()
         time.sleep(0.02)
         return 0.02
@@ -89,7 +88,6 @@ def test_whole_runs_say_what_they_waited(monkeypatch: pytest.MonkeyPatch) -> Non
 
     class FilledLaunch(SyntheticLaunch):
         def time_whole(self, begin: Callable[[], object] = lambda: None) -> float:
-            """Wait while buffers are filled, which is no part of the run."""
             worked_s, waited_s = spent["1"]
             spent["1"] = Waiting(worked_s + 0.01, waited_s + 0.5)
             begin()

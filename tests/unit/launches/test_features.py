@@ -33,18 +33,15 @@ EVERY = FeatureSettings(groups=frozenset(FeatureGroup))
 
 @pytest.fixture
 def problem() -> Problem:
-    """Give a problem of one line."""
     return read_example("triad")
 
 
 @pytest.fixture
 def features(problem: Problem) -> KernelFeatures:
-    """Give what its source tells."""
     return read_source_features(problem, EVERY)
 
 
 def make_findings(features: KernelFeatures) -> DeviceFindings:
-    """Make what a device tells of every group."""
     measured = replace(features.counters, work_items=7, is_measured=True)
     registers = Trait(value=24, source=TraitSource.REPORTED)
     return DeviceFindings(
@@ -130,7 +127,6 @@ HEAD = "kernel void k(global float *a, global const float *b, int n) "
 
 
 def count(problem: Problem) -> tuple[SoftwareCounters | None, KernelFeatures]:
-    """Give exact counts, and what the source tells."""
     features = read_source_features(problem)
     return count_exactly(features.facts, problem, features.counters), features
 

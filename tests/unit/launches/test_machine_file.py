@@ -30,7 +30,6 @@ SHIPPED = [one for one in list_machines() if one.is_shipped]
 
 
 def parse(text: str) -> MachineDescription:
-    """Read a text as a file."""
     PATH.write_text(text, encoding="utf-8")
     return read_machine(PATH)
 

@@ -28,7 +28,6 @@ MACHINE = MachineDescription(id="pocl-cpu-1234", name="Here", kind=DeviceKind.CP
 
 @pytest.fixture(autouse=True)
 def _own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the user's data out of the tests."""
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path / "data"))
 
 
@@ -132,7 +131,6 @@ def test_answers_from_the_source_alone(name: str, limiter: str) -> None:
 
 
 def make_gpu(device_id: str, name: str, units: int) -> DeviceDescription:
-    """Describe a GPU as its driver does."""
     return replace(
         make_description(), id=device_id, name=name, kind=DeviceKind.GPU, compute_units=units
     )

@@ -34,7 +34,6 @@ STAR = (
 
 
 def make_source(ndrange: NDRange, texts: tuple[str, ...] = STAR) -> ModelledKernel:
-    """Make a kernel of some loads and a store over two dimensions."""
     scalars = {"n": 9, "m": 6}
     arrays = {
         one.name: one
@@ -54,7 +53,6 @@ def make_source(ndrange: NDRange, texts: tuple[str, ...] = STAR) -> ModelledKern
 
 
 def touch(launch: ModelledLaunch) -> set[tuple[object, ...]]:
-    """Give every address that a uniform launch touches."""
     touched: set[tuple[object, ...]] = set()
     for group in range(launch.ndrange.work_group_count):
         bound = bind_group(launch.ndrange, group, launch.scalars)
@@ -201,7 +199,6 @@ kernel void power(global float *a, int n)
 
 
 def make_problem(turns: int) -> Problem:
-    """Make a launch whose argument says how often its loop runs."""
     given = (buffer_of("float32", 1 << 20), number_of(turns))
     return write_problem(POWER, *given, items=(1 << 20,), local=(128,))
 

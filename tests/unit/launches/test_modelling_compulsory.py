@@ -79,7 +79,6 @@ def test_borders_are_loaded_once(name: str, least: float, most: float) -> None:
 
 
 def find_peak(machine: MachineDescription) -> float:
-    """Give the highest bandwidth of global memory that the description knows."""
     memory = machine.memory("global")
     assert memory is not None
     known = [one.value for one in memory.load_bytes_per_s.values()]

@@ -54,8 +54,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def write(folder: Path) -> Write:
-    """Give a function that writes a problem file."""
-
     def _write(text: str) -> Path:
         path = folder / "scale.yaml"
         path.write_text(text, encoding="utf-8")
@@ -269,7 +267,6 @@ PIECES = st.sampled_from([
 
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
-    """Draw a good problem file with some spans replaced."""
     text = PROBLEM
     for _ in range(draw(st.integers(1, 4))):
         begin = draw(st.integers(0, len(text)))

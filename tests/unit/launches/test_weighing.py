@@ -69,7 +69,6 @@ OVERHEAD_S = 1e-6
 
 
 def cost(group: int) -> float:
-    """Seconds of a work-group of the triangle."""
     return 1e-9 * LOCAL * (group * LOCAL + LOCAL / 2)
 
 
@@ -77,7 +76,6 @@ TOTAL_S = sum(map(cost, range(GROUPS)))
 
 
 def make_run(starts: list[int], cost_of: object = cost, *, is_even: bool = False) -> SampleRun:
-    """Sample five work-groups at each place."""
     launches = tuple(
         TimedLaunch(
             box=GroupBox(start=(start,), shape=(5,)),
@@ -121,7 +119,6 @@ def write_rows(path: Path) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
 
 
 def point_to(path: Path, count: int) -> BufferArgument:
-    """Describe row pointers that a file holds."""
     return BufferArgument(element=ElementType("int32"), count=count, init=Init.FILE, path=path)
 
 
@@ -310,7 +307,6 @@ class GpuLaunch(SyntheticLaunch):
         self.asked_together: list[int] = []
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
-        """Note how many boxes run right behind each other."""
         self.asked_together.append(len(boxes))
         return super().time_boxes(boxes)
 
@@ -340,7 +336,6 @@ def test_borders_are_neither_sampled_nor_counted() -> None:
 
 
 def make_copy(count: int) -> Problem:
-    """Make a copy of so many numbers."""
     return write_problem(COPY, *[buffer_of("float32", count)] * 2, items=(count,), local=(256,))
 
 

@@ -53,7 +53,6 @@ from kernelcast.sampling.loop_benchmark import (
     compile_to_assembly,
 )
 
-PREDICTORS = ("lc", "sim")
 _FLOPS = {
     OperationKind.ADD: 1, OperationKind.MULTIPLY: 1, OperationKind.FUSED: 2,
     OperationKind.DIVIDE: 1, OperationKind.SPECIAL: 1, OperationKind.SPECIAL_NATIVE: 1,
@@ -94,14 +93,11 @@ class LoopPrediction:
 class LoopModel:
     nest: LoopNest
     machine: CpuMachine
-    predictor: str = PREDICTORS[0]
+    predictor: str = "lc"
     """``lc`` for layer conditions, ``sim`` for the cache simulator."""
     in_core: InCoreProvider | None = None
 
     def __post_init__(self) -> None:
-        if self.predictor not in PREDICTORS:
-            msg = f"cache predictor {self.predictor!r}; there are {', '.join(PREDICTORS)}"
-            raise InputError(msg)
         nearest = self.machine.caches[0].name
         knows_loads = self.machine.streams.reached(nearest, 1.0, 0.0, 1) is not None
         if self.in_core is None and knows_loads:

@@ -130,7 +130,7 @@ def time_mwp_cwp(
         transaction_bytes = device.line_bytes
         # Lanes that an instruction fills at least: a scalar one takes a whole slot.
         lanes = {"fp32": device.lanes_of(32), "fp64": device.lanes_of(64)}
-    elif machine.kind is DeviceKind.GPU:
+    else:
         gpu = read_machine(machine)
         occupancy = compute_occupancy(launch, gpu)
         units, width = gpu.compute_units, gpu.warp_width
@@ -139,8 +139,6 @@ def time_mwp_cwp(
         if not bandwidth:
             refuse_missing(machine.id, "the bandwidth of global memory", "bandwidth")
         transaction_bytes, lanes = _SECTOR_BYTES, {}
-    else:
-        raise InputError(f"{machine.id} is of kind {machine.kind}; MWP-CWP is for GPUs and CPUs")
     memory = machine.memory("global")
     if memory is None or memory.latency_s is None:
         refuse_missing(machine.id, "the latency of global memory", "caches")
