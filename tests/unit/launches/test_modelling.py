@@ -12,10 +12,10 @@ from kernelcast.features.written_accesses import WrittenKernel, read_access, rea
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling import estimating
 from kernelcast.launches.modelling.estimating import estimate_analytically
-from kernelcast.launches.modelling.folding import fold
 from kernelcast.launches.modelling.gpu_estimates import model_volumes
 from kernelcast.launches.modelling.launches import (
     ModelledKernel,
+    fold,
     model_kernel,
     model_launch,
     model_written,

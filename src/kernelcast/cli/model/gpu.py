@@ -15,7 +15,6 @@ from kernelcast.cli.terminal import present, progress, progress_bar
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.launches.machines import find_machine
-from kernelcast.launches.modelling.folding import parse_fold
 from kernelcast.launches.modelling.gpu_estimates import (
     RATE,
     Configuration,
@@ -35,7 +34,7 @@ from kernelcast.launches.modelling.gpu_estimates import (
     write_folds,
     write_hit_rates,
 )
-from kernelcast.launches.modelling.launches import ModelledKernel, model_written
+from kernelcast.launches.modelling.launches import ModelledKernel, model_written, parse_fold
 from kernelcast.launches.modelling.sources import read_launch_source, record_accesses
 from kernelcast.records.arithmetic import Number
 from kernelcast.records.errors import InputError

@@ -27,8 +27,13 @@ from kernelcast.analytic.gpu.rates import match_constants
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.modelling.estimating import add_code
-from kernelcast.launches.modelling.folding import AXES, Folds, parse_fold
-from kernelcast.launches.modelling.launches import ModelledKernel, find_unknown
+from kernelcast.launches.modelling.launches import (
+    AXES,
+    Folds,
+    ModelledKernel,
+    find_unknown,
+    parse_fold,
+)
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, MachineFileError, NDRangeError
 from kernelcast.records.explanation import AnalyticEstimate

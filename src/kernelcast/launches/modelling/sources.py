@@ -17,8 +17,12 @@ from kernelcast.features.written_accesses import (
     read_access,
     read_array,
 )
-from kernelcast.launches.modelling.folding import parse_fold
-from kernelcast.launches.modelling.launches import ModelledKernel, model_kernel, model_written
+from kernelcast.launches.modelling.launches import (
+    ModelledKernel,
+    model_kernel,
+    model_written,
+    parse_fold,
+)
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError, ProblemFileError
 from kernelcast.records.yaml_files import (
