@@ -21,8 +21,10 @@ from kernelcast.records.ndrange import NDRange
 Value: TypeAlias = npt.NDArray[Any] | None
 """Of a register, 64 bits or a truth value: one that all work-items have, or one for each; None if
 it is not known."""
+Visits: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 """The work-items that go a way."""
+_WARP_WIDTH: Final = 32
 _MOST_TURNS: Final = 1 << 40
 _LINE: Final = re.compile(r"(\$[\w$]+):|\s+(?:@(!?)(%\w+)\s+)?([a-z][\w.:]*)\s*(.*?);")
 _REGISTER: Final = re.compile(r"%[a-zA-Z]\w*(?:\.[xyz])?")
@@ -108,9 +110,8 @@ Executed: TypeAlias = Sequence[tuple[float, Sequence[Instruction]]]
 
 
 def count_executed(
-    compiled: Compiled, kernel: str, ndrange: NDRange, arguments: Sequence[int | None],
-    warp_width: int,
-) -> Executed | None:  # fmt: skip
+    compiled: Compiled, kernel: str, ndrange: NDRange, arguments: Sequence[int | None]
+) -> Executed | None:
     """Count how often warps come through blocks of PTX; None where data end a loop."""
     blocks = _split(compiled.text, kernel)
     total = np.zeros(len(blocks))
@@ -118,7 +119,7 @@ def count_executed(
     chosen = sorted({count // 6, count // 2, 5 * count // 6})
     for group in chosen:
         with np.errstate(all="ignore"):  # numbers wrap around
-            visits = _WorkGroup(blocks, ndrange, arguments, warp_width).run(group)
+            visits = _WorkGroup(blocks, ndrange, arguments).run(group)
         if visits is None:
             return None
         total += visits
@@ -166,16 +167,11 @@ def _split(text: str, kernel: str) -> list[_Block]:
     return blocks
 
 
-_Turn: TypeAlias = tuple[int, dict[str, Value], npt.NDArray[np.float64], list[tuple[int, int]]]
-"""A loop, what is known when a turn of it begins, and what the turn before has compared."""
-
-
 class _WorkGroup:
     def __init__(
-        self, blocks: Sequence[_Block], ndrange: NDRange, arguments: Sequence[int | None],
-        warp_width: int,
-    ) -> None:  # fmt: skip
-        self._blocks, self._arguments, self._width = blocks, arguments, warp_width
+        self, blocks: Sequence[_Block], ndrange: NDRange, arguments: Sequence[int | None]
+    ) -> None:
+        self._blocks, self._arguments = blocks, arguments
         self._local, self._groups, items = (
             (*sizes, 1, 1)[:3]
             for sizes in (ndrange.known_local_size, ndrange.group_counts, ndrange.global_size)
@@ -188,10 +184,11 @@ class _WorkGroup:
         self._starts = {
             way for place, one in enumerate(blocks) for way in one.ways if way <= place
         }  # fmt: skip
-        self._turn: _Turn | None = None
+        # A loop, what is known when a turn of it begins, and what the turn before has compared.
+        self._turn: tuple[int, dict[str, Value], Visits, list[tuple[int, int]]] | None = None
         self._compared: list[tuple[int, int]] = []
 
-    def run(self, group: int) -> npt.NDArray[np.float64] | None:
+    def run(self, group: int) -> Visits | None:
         """Follow all work-items; give the visits of each block, per warp."""
         items = np.arange(self._size, dtype=np.int64)
         for name, size, count in zip("xyz", self._local, self._groups, strict=True):
@@ -201,7 +198,7 @@ class _WorkGroup:
             self._registers[f"%nctaid.{name}"] = _fill(count)
             items, group = items // size, group // count
         visits = np.zeros(len(self._blocks))
-        firsts = np.arange(0, self._size, self._width)
+        firsts = np.arange(0, self._size, _WARP_WIDTH)
         # Who waits before which block.
         waiting = {0: np.ones(self._size, dtype=np.bool_)}
         barriers = {
@@ -248,7 +245,7 @@ class _WorkGroup:
         goes_on = any(nearer in one.ways for one in self._blocks[farther:])
         return [(farther, mask)] if farther > nearer and goes_on else None
 
-    def _skip(self, place: int, visits: npt.NDArray[np.float64]) -> None:
+    def _skip(self, place: int, visits: Visits) -> None:
         """Go on to the last turns of an innermost loop, whose counters grow alike."""
         before, self._turn = self._turn, (
             place, dict(self._registers), visits.copy(), self._compared

@@ -203,9 +203,7 @@ class Expr(Compound["Expr"]):
 
     def __mul__(self, other: Operand) -> "Expr":
         if isinstance(other, int):
-            if not other:
-                return Expr({})
-            return Expr({monomial: other * factor for monomial, factor in self._terms.items()})
+            return Expr({monomial: other * factor for monomial, factor in self.products if other})
         terms: dict[Monomial, int] = {}
         for one, factor in self._terms.items():
             for two, coefficient in Expr.of(other)._terms.items():

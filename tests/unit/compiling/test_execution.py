@@ -76,7 +76,7 @@ def make_shape(local: tuple[int, ...], groups: tuple[int, ...]) -> NDRange:
 def count(
     compiled: Compiled, kernel: str, shape: NDRange, *arguments: int | None
 ) -> Callable[..., float]:
-    executed = count_executed(compiled, kernel, shape, arguments, 32)
+    executed = count_executed(compiled, kernel, shape, arguments)
     assert executed is not None
     return lambda name, part="": sum(
         visits * sum(one.name == name and (not part or part in one.parts) for one in block)

@@ -42,7 +42,7 @@ def read_work(
     compiled: Compiled, kernel: str, ndrange: NDRange, arguments: Sequence[int | None]
 ) -> WarpWork | None:
     """Count what warps of a launch execute in PTX; None where data decide how often loops run."""
-    executed = count_executed(compiled, kernel, ndrange, arguments, _WARP_WIDTH)
+    executed = count_executed(compiled, kernel, ndrange, arguments)
     if executed is None:
         return None
     private_bytes = sum(map(int, _DEPOT.findall(find_ptx_body(compiled.text, kernel))))
