@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
@@ -91,28 +91,23 @@ _PASSED = frozenset({
 _NUL_OR_SURROGATE = re.compile("[\0\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class ReadOptions:
-    flags: tuple[str, ...]
-    language: str | None
-    folders: tuple[str, ...]
+    flags: list[str] = field(default_factory=list)
+    language: str | None = None
+    folders: list[str] = field(default_factory=list)
     """Of -I, in their order."""
-    dropped: tuple[str, ...]
+    dropped: list[str] = field(default_factory=list)
 
 
 def read_options(options: Sequence[str]) -> ReadOptions:
     """Sort options of a program, given one by one or several in a string."""
-    flags: list[str] = []
-    folders: list[str] = []
-    dropped: list[str] = []
-    language = None
-    split: list[str] = []
+    found, split = ReadOptions(), list[str]()
     for text in options:
         if _NUL_OR_SURROGATE.search(text):
-            msg = (
+            raise InputError(
                 f"build options {text!r}: they hold what is not text; give UTF-8 without NUL bytes"
             )
-            raise InputError(msg)
         try:
             parts = shlex.split(text)
         except ValueError as error:
@@ -129,17 +124,15 @@ def read_options(options: Sequence[str]) -> ReadOptions:
     for word in words:
         option = word + next(words, "") if word in _WITH_VALUE else word
         if option[:2] in {"-D", "-U"} and option[2:].strip():
-            flags.append(option)
+            found.flags.append(option)
         elif option[:2] == "-I" and option != "-include":
-            folders.append(option[2:])
+            found.folders.append(option[2:])
         elif match := _LANGUAGE.fullmatch(option):
-            language = match[1].upper()
+            found.language = match[1].upper()
         elif option in _PASSED:
-            flags.append(option)
+            found.flags.append(option)
         elif option == "-cl-denorms-are-zero":
-            flags.append("-fdenormal-fp-math-f32=preserve-sign,preserve-sign")
+            found.flags.append("-fdenormal-fp-math-f32=preserve-sign,preserve-sign")
         else:
-            dropped.append(option)
-    return ReadOptions(
-        flags=tuple(flags), language=language, folders=tuple(folders), dropped=tuple(dropped)
-    )
+            found.dropped.append(option)
+    return found
