@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from kernelcast.records.errors import InputError
+from kernelcast.records.private_files import close_to_others
 
 _VARIABLE = "KERNELCAST_DATA"
 STORE_VARIABLE = "KERNELCAST_STORE"
@@ -34,6 +35,11 @@ def kept_folder() -> Path | None:
         return data_folder()
     except InputError:
         return None
+
+
+def protect_data_folder() -> bool:
+    """Close the data folder to other users; tell whether they can still reach it."""
+    return close_to_others(data_folder())
 
 
 def choose_store() -> str | Path:

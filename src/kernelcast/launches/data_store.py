@@ -3,9 +3,8 @@
 import contextlib
 from pathlib import Path
 
-from kernelcast.launches.data_folder import STORE_VARIABLE, choose_store, data_folder
+from kernelcast.launches.data_folder import STORE_VARIABLE, choose_store, protect_data_folder
 from kernelcast.records.errors import InputError
-from kernelcast.records.private_files import close_to_others
 from kernelcast.training_data.store import Selection, Store, open_store
 
 __all__ = ["STORE_VARIABLE", "Selection", "choose_store", "open_data_store"]
@@ -14,5 +13,5 @@ __all__ = ["STORE_VARIABLE", "Selection", "choose_store", "open_data_store"]
 def open_data_store(place: str | Path | None = None, *, must_exist: bool = False) -> Store:
     """Open a store of observations, by default the user's own."""
     with contextlib.suppress(InputError):  # a user without a home has no such folder
-        close_to_others(data_folder())
+        protect_data_folder()
     return open_store(place or choose_store(), must_exist=must_exist)
