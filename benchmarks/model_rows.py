@@ -27,13 +27,13 @@ from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.vector import CounterSource, StaticSource, combine
-from kernelcast.launches.data_store import open_data_store
-from kernelcast.launches.features import (
+from kernelcast.launches.counting import (
     count_exactly,
     count_from_source,
     count_launch,
     summarise_run,
 )
+from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.machines import read_machine
 from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.launches.preparing import prepared_launch

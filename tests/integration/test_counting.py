@@ -8,7 +8,7 @@ import pytest
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.static import bind_scalars, count_statically
 from kernelcast.features.counting.summary import summarise
-from kernelcast.launches.features import count_launch
+from kernelcast.launches.counting import count_launch
 from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arguments import Access, BufferArgument, ElementType, ScalarArgument

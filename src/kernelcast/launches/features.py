@@ -1,22 +1,15 @@
-"""Everything that is known of a launch as features: from its source, and from devices; counts of
-what it executes, from its source or by running an instrumented copy."""
+"""Everything that is known of a launch as features: from its source, and from devices."""
 
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import read_facts
-from kernelcast.features.counting.static import (
-    bind_scalars,
-    choose_work_groups,
-    count_statically,
-)
-from kernelcast.features.counting.summary import compute_requests, measure_requests, summarise
-from kernelcast.features.counting_copy import write_counting_copy
+from kernelcast.features.counting.static import bind_scalars
 from kernelcast.features.touched_ranges import compare_touched
 from kernelcast.features.vector import (
     CompilerSource,
@@ -28,6 +21,7 @@ from kernelcast.features.vector import (
     find_longest,
 )
 from kernelcast.features.work_queues import find_wait_loop
+from kernelcast.launches.counting import count_from_source, count_launch, summarise_run
 from kernelcast.launches.devices import ask_each
 from kernelcast.launches.estimation import ReportProgress
 from kernelcast.launches.machines import model_own_launch
@@ -41,15 +35,14 @@ from kernelcast.records.device import CompilerFacts, DeviceDescription, Saturati
 from kernelcast.records.errors import KernelcastError, KernelRunError
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector
-from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun
-from kernelcast.records.software_counters import CounterSample, RecordedAddresses, SoftwareCounters
+from kernelcast.records.software_counters import RecordedAddresses, SoftwareCounters
 from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.discovery import choose_device, find_devices
-from kernelcast.sampling.instrumented import CountingLaunch, make_sample, read_log
-from kernelcast.sampling.plan import SamplingPlan, box_near
+from kernelcast.sampling.instrumented import CountingLaunch
+from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.session import open_session
 from kernelcast.workers import COUNTING, Task
 
@@ -281,75 +274,3 @@ def _step(
     started_s = time.perf_counter()
     yield
     costs_s[name] = time.perf_counter() - started_s
-
-
-Chosen = TypeVar("Chosen")
-
-
-def count_launch(
-    launch: CountingLaunch,
-    kernel: Kernel,
-    *,
-    seed: int = 0,
-    report: ReportProgress = lambda _: None,
-) -> tuple[CounterSample, RecordedAddresses]:
-    """Run a copy of the kernel that counts on a few work-groups, and on some of them also records
-    addresses."""
-    ndrange = launch.ndrange
-    chosen = choose_work_groups(ndrange, 8, seed)
-    boxes = [box_near(group, 1, ndrange.group_counts) for group in chosen]
-    report(COUNTING)
-    copy = write_counting_copy(kernel)
-    built = launch.build_copy(copy.kernel, copy.header)
-    sample = make_sample(ndrange, launch.count(copy, built, boxes, capacity=1))
-    report("recording addresses")
-    recorded = choose_recorded(boxes)
-    # Once to see how much there is to write down, then for good.
-    trial = launch.count(copy, built, recorded, capacity=1)
-    most = max(int(one.counts[-1].max()) for one in trial)
-    # Addresses written down per work-group at most: 64 MiB.
-    capacity = max(1, min(most, (1 << 22) // ndrange.work_group_size))
-    return sample, read_log(ndrange, launch.count(copy, built, recorded, capacity=capacity))
-
-
-def choose_recorded(counted: Sequence[Chosen]) -> Sequence[Chosen]:
-    return counted[:: -(-len(counted) // 2)]  # two of them
-
-
-def count_from_source(facts: KernelFacts, problem: Problem, ndrange: NDRange) -> SoftwareCounters:
-    """Derive counters from the source; `is_exact` is False where data decide."""
-    scalars = bind_scalars(facts, problem.arguments)
-    groups = choose_work_groups(ndrange)
-    sample = count_statically(facts, ndrange, scalars, groups)
-    patterns = compute_requests(facts.accesses, ndrange, scalars, work_groups=groups)
-    return summarise(facts, sample, patterns=patterns)
-
-
-def count_exactly(
-    facts: KernelFacts, problem: Problem, derived: SoftwareCounters
-) -> SoftwareCounters | None:
-    """Give what an instrumented run would count; None where the source does not tell all of it."""
-    places = {one.site for one in facts.accesses}
-    is_known = len(places) == len(facts.accesses) and all(
-        one.is_exact
-        and one.bytes
-        # A record has no iterations, only the order: the n-th executions are one request there.
-        and one.guard.symbols().isdisjoint(loop.symbol for loop in one.loops)
-        for one in facts.accesses
-    )
-    if not (derived.is_exact and is_known) or problem.ndrange.local_size is None:
-        return None
-    scalars = bind_scalars(facts, problem.arguments)
-    groups = choose_recorded(choose_work_groups(problem.ndrange))
-    patterns = compute_requests(facts.accesses, problem.ndrange, scalars, work_groups=groups)
-    if len(patterns) < len(places):
-        return None
-    return replace(derived, patterns=patterns, is_measured=True)
-
-
-def summarise_run(
-    problem: Problem, sample: CounterSample, addresses: RecordedAddresses
-) -> SoftwareCounters:
-    facts = read_facts(problem.kernel)
-    patterns = measure_requests(facts.accesses, addresses)
-    return replace(summarise(facts, sample, patterns=patterns), is_measured=True)

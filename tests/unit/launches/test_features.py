@@ -6,13 +6,13 @@ import pytest
 
 from kernelcast.features.vector import CounterSource, combine
 from kernelcast.launches import devices as devices_module
+from kernelcast.launches.counting import count_exactly
 from kernelcast.launches.features import (
     DeviceFindings,
     FeatureSettings,
     KernelFeatures,
     add_counts,
     compose_vector,
-    count_exactly,
     read_on_devices,
     read_source_features,
 )

@@ -45,7 +45,7 @@ def record_accesses(
     """Run a few instrumented work-groups and add their addresses and counts."""
     # Drivers take a moment to load; most models need none.
     from kernelcast.features.counting.summary import summarise
-    from kernelcast.launches.features import count_launch
+    from kernelcast.launches.counting import count_launch
     from kernelcast.launches.preparing import prepared_launch
     from kernelcast.sampling.discovery import choose_device, find_devices
     from kernelcast.sampling.instrumented import CountingLaunch

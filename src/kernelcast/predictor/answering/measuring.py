@@ -325,13 +325,13 @@ def _depends_on_contents(kernel: Kernel) -> bool | None:
 def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem) -> LaunchFacts:
     """Find everything about a launch that does not depend on samples, as a collection does."""
     from kernelcast.features.vector import CounterSource
+    from kernelcast.launches.counting import count_exactly
     from kernelcast.launches.features import (
         DeviceFindings,
         FeatureSettings,
         add_analytic_findings,
         add_counts,
         compose_vector,
-        count_exactly,
         read_source_features,
     )
     from kernelcast.sampling.compiler_facts import read_compiler_facts
