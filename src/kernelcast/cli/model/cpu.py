@@ -18,6 +18,7 @@ from kernelcast.cli import options as option
 from kernelcast.cli.model import chart_limiters, describe_estimate
 from kernelcast.cli.terminal import present, progress
 from kernelcast.expressions.loop_nest import LoopNest
+from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.launches.machines import find_machine, list_machines
 from kernelcast.launches.modelling.cpu_loops import (
     LoopModel,
@@ -25,7 +26,6 @@ from kernelcast.launches.modelling.cpu_loops import (
     choose_architecture,
     compile_loop,
     prediction_to_json,
-    read_loop_file,
     write_loop,
 )
 from kernelcast.launches.modelling.estimating import estimate_analytically
@@ -186,7 +186,8 @@ class CpuOptions:
         raise InputError(f"which machine? Give one with --machine; calibrated here: {names}")
 
     def read_model(self) -> tuple[str, LoopModel]:
-        source, nest = read_loop_file(self.file, self.fixed)
+        source = read_text(self.file, "loop")
+        nest = read_loop_nest(source, self.fixed, name=self.file.name)
         nest = replace(nest, taken=self.taken)
         machine = read_machine(self.find_description(), overlapping=self.overlapping)
         provider, notes = self._choose_in_core(source, nest, machine)

@@ -25,7 +25,6 @@ from kernelcast.launches.modelling.scratchpad import (
     cpes_to_json,
     depends_on_cpes,
     derive_scratchpad_kernel,
-    double_buffering_to_json,
     find_scratchpad,
     granularity_to_json,
     is_scratchpad_file,
@@ -34,6 +33,7 @@ from kernelcast.launches.modelling.scratchpad import (
 )
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arithmetic import Number
+from kernelcast.records.plain import pick
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.numbers import format_seconds, format_share
 from kernelcast.reports.presenter import Part, Table
@@ -196,7 +196,9 @@ def _present_double_buffering(saving: DoubleBuffering, processor: ScratchpadMach
             f"note: two buffers need {saving.needed_bytes:,.0f} bytes, a scratchpad holds "
             f"{processor.spm_bytes:,}: requests must be made smaller first"
         )
-    content = {"kernel": terms.kernel.name, "double_buffering": double_buffering_to_json(saving)}
+    names = ("saving_s", "equation_14_s", "t_total_s", "needed_bytes", "fits")
+    saved = pick(saving, *names, groups="terms.dma.groups")
+    content = {"kernel": terms.kernel.name, "double_buffering": saved}
     figure = _chart_kernels([terms])
     present(content, *parts, figure=figure, notes=terms.kernel.notes)
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import prod
-from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
@@ -33,7 +32,7 @@ from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.analytic.cpu.simulated import SimulatedVolumes
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.loop_nest import IterationSpace, LoopNest, list_outcomes
-from kernelcast.features.loop_nest import Listing, read_loop_nest
+from kernelcast.features.loop_nest import Listing
 from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import (
@@ -43,7 +42,6 @@ from kernelcast.records.operations import (
     add_weighted,
 )
 from kernelcast.records.plain import pick, to_plain
-from kernelcast.records.yaml_files import read_text
 from kernelcast.sampling import read_source
 from kernelcast.sampling.host import read_processor
 from kernelcast.sampling.loop_benchmark import (
@@ -183,11 +181,6 @@ class LoopModel:
     def conflicts(self, constants: Mapping[str, int]) -> tuple[str, ...]:
         """Say where rows compete for few sets of a cache, which only a simulation sees."""
         return () if self.predictor == "sim" else self._conditions.conflicts(constants)
-
-
-def read_loop_file(path: Path, constants: Mapping[str, int]) -> tuple[str, LoopNest]:
-    source = read_text(path, "loop")
-    return source, read_loop_nest(source, constants, name=path.name)
 
 
 def count_flops(executed: OperationCounts) -> float:

@@ -17,7 +17,6 @@ from kernelcast.analytic.scratchpad import (
     CpeSweep,
     Direction,
     DmaRequest,
-    DoubleBuffering,
     GloadRequest,
     GranularityStep,
     ScratchpadKernel,
@@ -158,11 +157,6 @@ def granularity_to_json(steps: Sequence[GranularityStep]) -> list[dict[str, obje
     names = ("parts", "smallest_bytes", "saving_s", "equation_13_s")
     return [pick(one, *names, dma_requests="terms.dma.requests") | _times(one.terms)
             for one in steps]  # fmt: skip
-
-
-def double_buffering_to_json(found: DoubleBuffering) -> dict[str, object]:
-    names = ("saving_s", "equation_14_s", "t_total_s", "needed_bytes", "fits")
-    return pick(found, *names, groups="terms.dma.groups")
 
 
 def cpes_to_json(sweep: CpeSweep) -> dict[str, object]:
