@@ -1,18 +1,24 @@
+import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from statistics import median
 from unittest.mock import MagicMock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelcast.analytic.gpu.machine import read_machine as read_gpu
+from kernelcast.analytic.gpu.volumes import compute_volumes
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
-from kernelcast.launches.machines import find_machine
+from kernelcast.launches.machines import find_machine, read_machine
 from kernelcast.launches.modelling import estimating
-from kernelcast.launches.modelling.estimating import estimate_analytically
-from kernelcast.launches.modelling.gpu_estimates import model_volumes
+from kernelcast.launches.modelling.estimating import estimate_analytically, time_mwp_cwp
+from kernelcast.launches.modelling.gpu_estimates import configure, model_volumes
 from kernelcast.launches.modelling.launches import (
     ModelledKernel,
     fold,
@@ -21,9 +27,11 @@ from kernelcast.launches.modelling.launches import (
     model_written,
 )
 from kernelcast.records.errors import InputError, MissingExtraError, NDRangeError
+from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemoryOperation, MemorySpace
 from kernelcast.records.problem import Problem
+from kernelcast.records.software_counters import SoftwareCounters, WarpCounters
 from support.address_sets import bind_group, enumerate_offsets
 from support.problems import buffer_of, number_of, read_example, write_problem
 
@@ -230,3 +238,146 @@ def test_without_a_compiler_the_source_counts(monkeypatch: pytest.MonkeyPatch) -
     assert found.work is None
     assert found.executed == launch.executed
     assert any("no compiler was found" in note for note in found.notes)
+
+
+SMALL: Mapping[str, Mapping[str, int]] = {
+    "chebyshev_fp64": {"N": 1024, "TERMS": 20},
+    "convolution": {"WIDTH": 150, "HEIGHT": 61},
+    "grid_stride": {"N": 10_000, "WORK_ITEMS": 512},
+    "histogram": {"N": 20_000, "PER_WORK_ITEM": 16},
+    "inplace_update": {"N": 10_000},
+    "matmul_tiled": {"N": 128},
+    "nbody": {"N": 1024},
+    "reduction": {"N": 30_000, "GROUPS": 16},
+    "scan_blocks": {"N": 10_000},
+    "stencil2d": {"NX": 128, "NY": 64},
+    "stencil3d": {"NX": 40, "NY": 30, "NZ": 21},
+    "transcendental": {"N": 2048},
+    "transpose": {"WIDTH": 150, "HEIGHT": 130},
+    "triad": {"N": 12_800, "SWEEPS": 2},
+    "triangular": {"N": 512},
+}
+CACHED = {MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.GENERIC}
+
+
+def count_unique(launch: ModelledLaunch, kinds: set[AccessKind], granularity: int) -> int:
+    """Count the bytes of the different sectors that all work-groups touch, address by address."""
+    touched = set()
+    ids = [
+        bind_group(launch.ndrange, group, launch.scalars)
+        for group in range(launch.ndrange.work_group_count)
+    ]
+    for access in launch.accesses:
+        if access.kind in kinds and access.space in CACHED:
+            for bound in ids:
+                for offset in enumerate_offsets(access, bound):
+                    last = (offset + access.bytes - 1) // granularity
+                    touched |= {
+                        (access.buffer, unit) for unit in range(offset // granularity, last + 1)
+                    }
+    return granularity * len(touched)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_nothing_moves_less_than_is_touched(name: str) -> None:
+    """Loads and stores at least what is touched, and a small launch not much more."""
+    launch = model_kernel(read_example(name, **SMALL[name])).launch()
+    machine = read_gpu(find_machine("a100"))
+    volumes = compute_volumes(launch, machine)
+    loaded = count_unique(launch, {AccessKind.LOAD, AccessKind.ATOMIC}, machine.dram_fetch_bytes)
+    stored = count_unique(launch, {AccessKind.STORE, AccessKind.ATOMIC}, machine.l1_sector_bytes)
+    # All of it fits into the cache, but for the rounding of rows to whole fetches.
+    assert 0.999 * loaded <= volumes.dram_load_bytes <= 1.25 * loaded + 1024
+    assert 0.999 * stored <= volumes.dram_store_bytes <= 1.25 * stored + 1024
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"), [("convolution", 1.0, 1.04), ("stencil3d", 4.0, 4.3)]
+)
+def test_borders_are_loaded_once(name: str, least: float, most: float) -> None:
+    """Clamped pixels and copies of a border touch what the interior touches."""
+    source = model_kernel(read_example(name))
+    volumes = compute_volumes(source.launch(), read_gpu(find_machine("a100")))
+    assert least < volumes.per_update()["DRAM_to_L2"] < most
+
+
+def find_peak(machine: MachineDescription) -> float:
+    memory = machine.memory("global")
+    assert memory is not None
+    known = [one.value for one in memory.load_bytes_per_s.values()]
+    for name in ("load", "copy"):
+        curve = machine.curve(f"saturation/global/{name}")
+        known += curve.y if curve else ()
+    return max(*known, memory.copy_bytes_per_s.value if memory.copy_bytes_per_s else 0.0)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_times_are_plausible_on_every_kind_of_machine(name: str) -> None:
+    """Takes what the bytes need at full bandwidth at least, all limiters in turn at most."""
+    source = model_kernel(read_example(name))
+    for machine in map(find_machine, ("a100", "mi210", "rx-6900-xt")):
+        found = configure(source, machine).estimate
+        assert all(math.isfinite(s) and s >= 0 for s in found.limiters.values())
+        assert all(math.isfinite(one) and one >= 0 for one in found.quantities.values())
+        fastest = find_peak(machine)
+        moved = found.volumes["DRAM_to_L2"] + found.volumes["L2_to_DRAM"]
+        assert found.seconds >= moved / fastest
+        together = sum(found.limiters.values()) + found.quantities["exposed_l1_s"]
+        assert max(found.limiters.values()) <= found.seconds <= together * (1 + 1e-9)
+
+
+ROOT = Path(__file__).resolve().parents[3]
+CALIBRATION = ROOT / "benchmarks/results/calibration"
+V100 = find_machine("v100")
+CPU = read_machine(CALIBRATION / "pocl-skylake-avx512-amd-5d25.yaml")
+INTEL = read_machine(CALIBRATION / "intel-amd-epyc-c960.yaml")
+
+
+def make_launch(name: str, **parameters: float) -> ModelledLaunch:
+    return model_launch(read_example(name, **parameters))
+
+
+@pytest.mark.parametrize("machine", [V100, CPU, INTEL], ids=lambda one: one.id)
+def test_streaming_takes_bytes_over_bandwidth(machine: MachineDescription) -> None:
+    """A triad takes about the time that its bytes take."""
+    launch = make_launch("triad")
+    memory = machine.memory("global")
+    assert memory is not None
+    usual = median(one.value for one in memory.load_bytes_per_s.values())
+    moved = 12 * launch.ndrange.work_item_count
+    assert time_mwp_cwp(launch, machine) == pytest.approx(moved / usual, rel=0.25)
+
+
+def test_scattered_accesses_take_longer() -> None:
+    """A row that is read by column has a transaction for each work-item."""
+    source = "kernel void k(global int *a, global int *b) {{ a[get_global_id(0)] = b[{}]; }}"
+    row, column = (
+        time_mwp_cwp(model_launch(write_problem(
+            source.format(place), *[buffer_of("int32", 1 << 22)] * 2,
+            items=(1 << 22,), local=(128,),
+        )), V100)
+        for place in ("get_global_id(0)", "get_global_id(0) % 2048 * 2048")
+    )  # fmt: skip
+    assert column > 1.5 * row
+
+
+def test_counters_tell_what_warps_issue() -> None:
+    """Takes the issued instructions of warps of the machine's width, divergence included."""
+    launch = make_launch("mandelbrot")
+    issued = sum(launch.executed.operations.values())
+    times = []
+    for factor in (2, 6):
+        warp = WarpCounters(
+            width=32, issued=factor * issued, executed=0, branches=0, divergent_branches=0
+        )
+        times.append(time_mwp_cwp(launch, V100, SoftwareCounters(
+            work_groups=1, work_items=1, executed=launch.executed, block_counts=(),
+            warps=(warp,), loops=(), patterns=(), is_exact=True,
+        )))  # fmt: skip
+    assert times[1] == pytest.approx(3 * times[0], rel=0.01)
+
+
+def test_what_to_measure_is_told() -> None:
+    bare = replace(V100, memories=tuple(replace(one, latency_s=None) for one in V100.memories))
+    with pytest.raises(InputError, match=r"latency of global memory.*--only caches"):
+        time_mwp_cwp(make_launch("triad"), bare)
