@@ -25,12 +25,12 @@ _SCALAR_TYPE: Final = re.compile(
     r"(?:void|i\d+|half|bfloat|float|double|fp128|x86_fp80|label|token|metadata|opaque"
     r'|%[\w.$]+|%"[^"]*"|ptr(?: addrspace\(\d+\))?)'
 )
-_ATTRIBUTE: Final = re.compile(
-    r"(?:spir_func|spir_kernel|fastcc|ccc|noundef|nonnull|signext|zeroext|inreg|returned|immarg|noalias|nocapture|readonly"
+_ATTRIBUTES: Final = re.compile(
+    r"\A(?:(?:spir_func|spir_kernel|fastcc|ccc|noundef|nonnull|signext|zeroext|inreg|returned|immarg|noalias|nocapture|readonly"
     r"|writeonly|readnone|nofree|allocptr|swiftself|dead_on_return|nest|noext"
     r"|align \d+|captures\([^)]*\)|dereferenceable(?:_or_null)?\(\d+\)|initializes\(.*?\)\)"
     r"|(?:byval|sret|elementtype|byref|inalloca|preallocated)\((?:[^()]|\([^()]*\))*\)"
-    r"|nofpclass\([^)]*\)|range\([^)]*\)|\"[^\"]*\"(?:=\"[^\"]*\")?) "
+    r"|nofpclass\([^)]*\)|range\([^)]*\)|\"[^\"]*\"(?:=\"[^\"]*\")?) )*"
 )
 _BYVAL: Final = re.compile(r"\bby(?:val|ref)\(([^)]*)\)")
 _MARK: Final = re.compile(r'"[^"]*"|[\[\]{}<>(),]')
@@ -233,24 +233,17 @@ def split_list(text: str) -> list[str]:
     return [*parts, last] if last else parts
 
 
-def find_end(text: str, start: int) -> int:
-    """Find the end of what the bracket at a place holds."""
-    depth = 0
-    for match in _MARK.finditer(text, start):
-        depth += (match[0] in _OPENING) - (match[0] in _CLOSING)
-        if not depth:
-            return match.end()
-    return len(text)
-
-
 def read_type(text: str, start: int = 0) -> int:
-    """Find where the type that begins at a place ends."""
-    if text[start] in _OPENING:
-        return find_end(text, start)
-    if text.startswith("target(", start):
-        return find_end(text, start + 6)
-    match = _SCALAR_TYPE.match(text, start)
-    return match.end() if match else len(text)
+    """Find where the type, or the list in parentheses, that begins at a place ends."""
+    is_target = text.startswith("target(", start)
+    if text[start] in _OPENING or is_target:
+        depth = 0
+        for match in _MARK.finditer(text, start + 6 * is_target):
+            depth += (match[0] in _OPENING) - (match[0] in _CLOSING)
+            if not depth:
+                return match.end()
+    scalar = _SCALAR_TYPE.match(text, start)
+    return scalar.end() if scalar else len(text)
 
 
 def read_operand(text: str, kind: str = "") -> Operand:
@@ -258,13 +251,7 @@ def read_operand(text: str, kind: str = "") -> Operand:
     end = read_type(text)
     if kind and text[end : end + 1] != " ":
         return kind, text
-    return text[:end], _skip_attributes(text[end:].strip())
-
-
-def _skip_attributes(text: str) -> str:
-    while match := _ATTRIBUTE.match(text):
-        text = text[match.end() :]
-    return text
+    return text[:end], _ATTRIBUTES.sub("", text[end:].strip())
 
 
 def read_module(text: str) -> Module:
@@ -367,7 +354,7 @@ def _read_call(rest: str) -> tuple[str, tuple[Operand, ...], str]:
     match = _CALL.search(rest)
     if match is None:
         return "void", (), ""
-    before = _skip_attributes(rest[: match.start()].strip())
+    before = _ATTRIBUTES.sub("", rest[: match.start()].strip())
     start = match.end() - 1
     end = read_type(rest, start)
     arguments = tuple(read_operand(one) for one in split_list(rest[start + 1 : end - 1]))
