@@ -147,7 +147,7 @@ def time_mwp_cwp(
     rates = [one.load_bytes_per_s for one in machine.caches if one.name != "L1"]
     known = [one.value for one in rates if one is not None]
     path_s_per_byte = units / max([*known[-1:], bandwidth])
-    slots_s = {}  # for which one instruction of a warp occupies a unit
+    slots_s = {}  # seconds for which one instruction of a warp occupies a unit
     for kind in ("fp32", *_SLOWER):
         facts = machine.instruction(kind)
         if facts is not None and facts.peak_per_s is not None:
