@@ -361,7 +361,7 @@ class Transport:
 
     async def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         for attempt in range(self._patience.retries + 1):
-            is_last = attempt == self._patience.retries
+            is_last, wanted_s = attempt == self._patience.retries, ""
             try:
                 if path != HEALTH:
                     await self._check_service()
@@ -371,25 +371,19 @@ class Transport:
                 told = answer.headers.get("x-kernelcast-instance")
                 if told and self._service is not None and told != self._service.instance:
                     self._is_checked = False
+                if is_last or answer.status_code not in _AGAIN:
+                    return answer
+                wanted_s = answer.headers.get("retry-after", "")
             except httpx.TransportError as error:
                 self._is_checked = False
                 if is_last:
                     raise self._explain(error) from error
-                await self._wait(attempt, None)
-                continue
-            if is_last or answer.status_code not in _AGAIN:
-                return answer
-            await self._wait(attempt, answer.headers.get("retry-after"))
+            # As long as the service says, else longer each time; never all clients at once.
+            pause_s = float(wanted_s) if wanted_s.isdigit() else 0.2 * 2.0**attempt
+            usual = asyncio.sleep if self._is_async else time.sleep
+            sleep, jitter = self._patience.sleep or usual, random.uniform(0.8, 1.2)
+            await wait_for(sleep(min(pause_s, 30.0) * jitter))
         raise AssertionError("no attempt was made")
-
-    async def _wait(self, attempt: int, told: str | None) -> None:
-        """Wait as long as the service says, else longer each time; never all clients at once."""
-        pause_s = 0.2 * 2.0**attempt
-        if told is not None and told.isdigit():
-            pause_s = float(told)
-        jitter = random.uniform(0.8, 1.2)
-        usual = asyncio.sleep if self._is_async else time.sleep
-        await wait_for((self._patience.sleep or usual)(min(pause_s, 30.0) * jitter))
 
     def _explain(self, error: httpx.TransportError) -> ConnectionFailedError:
         msg = f"service {self._url}: {type(error).__name__}: {error or 'no answer'}; is it running?"
