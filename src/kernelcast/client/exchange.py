@@ -361,7 +361,7 @@ class Transport:
 
     async def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         for attempt in range(self._patience.retries + 1):
-            is_last, wanted_s = attempt == self._patience.retries, ""
+            is_last, retry_after = attempt == self._patience.retries, ""
             try:
                 if path != HEALTH:
                     await self._check_service()
@@ -373,13 +373,13 @@ class Transport:
                     self._is_checked = False
                 if is_last or answer.status_code not in _AGAIN:
                     return answer
-                wanted_s = answer.headers.get("retry-after", "")
+                retry_after = answer.headers.get("retry-after", "")
             except httpx.TransportError as error:
                 self._is_checked = False
                 if is_last:
                     raise self._explain(error) from error
             # As long as the service says, else longer each time; never all clients at once.
-            pause_s = float(wanted_s) if wanted_s.isdigit() else 0.2 * 2.0**attempt
+            pause_s = float(retry_after) if retry_after.isdigit() else 0.2 * 2.0**attempt
             usual = asyncio.sleep if self._is_async else time.sleep
             sleep, jitter = self._patience.sleep or usual, random.uniform(0.8, 1.2)
             await wait_for(sleep(min(pause_s, 30.0) * jitter))
