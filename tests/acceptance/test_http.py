@@ -21,13 +21,14 @@ from support.running_service import (
     ROWS_DEVICE,
     SCALE,
     SCOPES,
+    ServiceProcess,
     choose_device,
     command,
+    list_children,
     make_token,
     serve_rows,
     wait_until,
 )
-from support.service_process import ServiceProcess, list_children
 
 pytestmark = [pytest.mark.device, pytest.mark.timeout(600)]
 

@@ -9,8 +9,7 @@ import pytest
 
 from kernelcast.client import Client
 from support.browsing import Page
-from support.running_service import choose_device
-from support.service_process import ServiceProcess
+from support.running_service import ServiceProcess, choose_device
 
 pytest.importorskip("selenium", reason="pip install selenium")
 from selenium.webdriver.common.keys import Keys

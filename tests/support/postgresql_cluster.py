@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Self
 
-from support.service_process import find_port
+from support.running_service import find_port
 
 _OWNER = "postgres"
 

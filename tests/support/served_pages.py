@@ -23,8 +23,8 @@ from support.page_examples import (
     make_comparison,
     make_validation,
 )
+from support.running_service import find_port
 from support.service_backend import FIRST, PROBLEM, FakeBackend
-from support.service_process import find_port
 
 SHOWN_PAGES: Final = (
     "/", "/lab", "/devices", f"/devices/{FIRST}", "/devices/compared?machine=a100&machine=v100",

@@ -10,8 +10,7 @@ import pytest
 
 from kernelcast.client import Client, Patience, ServiceError
 from kernelcast.launches.data_store import open_data_store
-from support.running_service import choose_device
-from support.service_process import ServiceProcess, list_children
+from support.running_service import ServiceProcess, choose_device, list_children
 
 pytestmark = [pytest.mark.device, pytest.mark.timeout(600)]
 

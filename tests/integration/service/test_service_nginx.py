@@ -13,8 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from support.running_service import make_token, wait_until
-from support.service_process import ServiceProcess, find_port
+from support.running_service import ServiceProcess, find_port, make_token, wait_until
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 pytestmark = [

@@ -14,8 +14,8 @@ from kernelcast.records.service_state import JobKind, JobRecord, JobState, Scope
 from kernelcast.service.authentication import make_token
 from kernelcast.service_state import open_state
 from support.postgresql_cluster import PostgresqlCluster
+from support.running_service import ServiceProcess
 from support.service_attacks.attacks import PROBLEM
-from support.service_process import ServiceProcess
 
 
 @pytest.fixture

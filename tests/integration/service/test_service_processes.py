@@ -16,8 +16,8 @@ import pytest
 from kernelcast.client import Client, ConnectionFailedError, Patience
 from kernelcast.training_data.store import open_store
 from support.observations import make_observation
+from support.running_service import ServiceProcess
 from support.service_attacks.attacks import PROBLEM
-from support.service_process import ServiceProcess
 
 _BATCH = 50
 

@@ -16,9 +16,9 @@ import httpx
 from kernelcast.records.service_state import Scope
 from kernelcast.service.authentication import make_token
 from kernelcast.service_state import open_state
+from support.running_service import ServiceProcess
 from support.service_attacks.attacks import DEVICE, SECRET, TOKEN, Attack
 from support.service_backend import PROBLEM
-from support.service_process import ServiceProcess
 
 _CHUNK: Final = 65536
 _FUTURE_S: Final = 10**9
