@@ -1,30 +1,34 @@
 """A service over fake devices whose pages can be looked at: one that holds much, or a new one."""
 
+import json
+import secrets
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx
 
 from kernelcast.collection.data_rows import import_file
 from kernelcast.launches.data_store import open_data_store
-from kernelcast.records.service_state import JobKind, JobState
+from kernelcast.models.validation.comparison import comparison_to_json
+from kernelcast.models.validation.report import report_to_json
+from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service import ServiceSettings, create_app
-from kernelcast.service_state import ServiceState, open_state
-from support.page_examples import (
-    add_job,
-    fill_store,
-    make_answers,
-    make_comparison,
-    make_validation,
-)
+from kernelcast.service_state import AnswerRecord, ServiceState, make_id, open_state
+from kernelcast.training.comparing import compare_table
+from kernelcast.training.settings import ALL_ROWS, ValidationSettings
+from kernelcast.training.training import validate_models
+from support.observations import make_observation
 from support.running_service import find_port
 from support.service_backend import FIRST, PROBLEM, FakeBackend
+from support.synthetic_rows import make_rows
 
 SHOWN_PAGES: Final = (
     "/", "/lab", "/devices", f"/devices/{FIRST}", "/devices/compared?machine=a100&machine=v100",
@@ -95,3 +99,90 @@ def _run(settings: ServiceSettings) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join(_PATIENCE_S)
+
+
+Plain = Mapping[str, Any]
+_KERNELS = 6
+_SIZES = 3
+
+
+def fill_store(database: str, *, launches: int = 30) -> None:
+    """Store observations of three devices and seven kernels, with samples."""
+    with open_data_store(database) as store:
+        store.add_many([make_observation(number) for number in range(launches)])
+
+
+def make_answers(state: ServiceState, *, count: int = 60) -> None:
+    """Store answers of three devices and twelve kernels, with what was observed of them."""
+    now = datetime.now(UTC)
+    answers = [
+        AnswerRecord(
+            id=make_id(now - timedelta(hours=5 * number)), launch_key=f"launch-{number}",
+            problem_digest=f"{number // 3:064x}", problem=f"problem {number // 3}",
+            kernel=f"suite/application{number % 3}/kernel{number % 12}",
+            device_id=f"device-{number % 3}", global_size=(1024 * (1 + number % 5), 16),
+            local_size=(64, 1), tier=("linear", "history", "hybrid")[number % 3 - 1],
+            seconds=1e-3 * (1 + number), low=0.85e-3 * (1 + number), high=1.2e-3 * (1 + number),
+            coverage=0.9, slowdown=1.0, cost_s=0.02, caller="local",
+        )
+        for number in range(count)
+    ]  # fmt: skip
+    observed = [
+        (one.launch_key, one.seconds * (1 + 0.04 * (number % 9 - 4)), one.at)
+        for number, one in enumerate(answers)
+    ]
+    state.answers.write(answers, {}, observed)
+
+
+@cache
+def make_validation() -> Plain:
+    """Make the result of a validation of the linear model, the hybrid and an ablation."""
+    settings = ValidationSettings(models=("analytic", "linear", "ridge"), rows=ALL_ROWS, jobs=1)
+    table = make_rows(kernels=_KERNELS, sizes=_SIZES)
+    text = report_to_json(validate_models(table, settings))
+    text = text.replace('"ridge"', '"hybrid"').replace('"analytic"', '"hybrid_without_analytic"')
+    found: Plain = json.loads(text)
+    return found
+
+
+@cache
+def make_comparison() -> Plain:
+    """Make the result of a comparison, with explanations of the worst kernels."""
+    settings = ValidationSettings(rows=ALL_ROWS, jobs=1)
+    table = make_rows(kernels=_KERNELS, sizes=_SIZES)
+    found: Plain = json.loads(
+        comparison_to_json(compare_table(table, ("linear", "ridge"), settings).pair)  # type: ignore[arg-type]  # it is there
+    )
+    return found
+
+
+def add_job(
+    state: ServiceState,
+    kind: JobKind,
+    job_state: JobState = JobState.DONE,
+    *,
+    options: Plain | None = None,
+    result: object = None,
+    error: Plain | None = None,
+    progress: Plain | None = None,
+) -> str:
+    """Add a job that has come so far; give its id."""
+    now = datetime.now(UTC)
+    begun = now - timedelta(minutes=5)
+    job = JobRecord(
+        id=secrets.token_hex(8),
+        kind=kind,
+        options=options or {},
+        state=job_state,
+        created_at=begun,
+        created_by="local",
+        started_at=None if job_state is JobState.QUEUED else begun,
+        ended_at=now if job_state.is_final else None,
+        # Of another host that is at it: nobody here takes it away.
+        owner="elsewhere" if job_state is JobState.RUNNING else "",
+        heartbeat_at=now + timedelta(hours=1),
+        progress=progress or {},
+        result=result,
+        error=error,
+    )
+    return state.jobs.add(job)[0].id

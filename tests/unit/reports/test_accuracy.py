@@ -11,7 +11,7 @@ from kernelcast.launches.data_store import open_data_store
 from kernelcast.records.observation import Observation, ObservationFlag, Origin, RunTimes
 from kernelcast.reports.accuracy import HeldLaunch, find_ablation, read_kernel_launches, read_report
 from support.observations import make_observation
-from support.page_examples import make_validation
+from support.served_pages import make_validation
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kernelcast.records.service_state import JobKind
-from support.page_examples import add_job, fill_store, make_comparison, make_validation
+from support.served_pages import add_job, fill_store, make_comparison, make_validation
 from support.service_backend import (
     FIRST,
     PROBLEM,

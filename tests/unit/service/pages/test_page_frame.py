@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from kernelcast.records.errors import NoDeviceError
 from kernelcast.records.service_state import JobKind
 from kernelcast.service import ServiceSettings
-from support.page_examples import add_job
+from support.served_pages import add_job
 from support.service_attacks.target import add_tokens
 from support.service_backend import FIRST, FakeBackend, failing, open_client, service_of
 
