@@ -147,7 +147,7 @@ class ChildProcess:
     def end(self) -> None:
         self.signal(signal.SIGKILL)
         self.process.wait()
-        self.channel.close()
+        self.channel.socket.close()
         self.errors.close()
         if self.process.stdin is not None:
             self.process.stdin.close()

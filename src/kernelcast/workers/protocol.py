@@ -114,9 +114,6 @@ class Channel:
         """Tell whether a frame, its beginning or the other end's end is there."""
         return bool(self._held) or bool(wait([self.socket], 0))
 
-    def close(self) -> None:
-        self.socket.close()
-
     def _take(self, count: int, ends_s: float | None) -> bytes:
         while len(self._held) < count:
             left_s = None if ends_s is None else ends_s - time.monotonic()
