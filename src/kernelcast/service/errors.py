@@ -7,7 +7,7 @@ import contextlib
 import re
 import sys
 import tempfile
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -23,24 +23,19 @@ from kernelcast.service_state import StoreError
 from kernelcast.workers import WROTE
 
 
+@dataclass(eq=False)
 class ApiError(Exception):
     """Is raised by the service itself; `as_api_error` makes one of what others raise."""
 
-    def __init__(
-        self,
-        status: int,
-        code: str,
-        message: str,
-        *,
-        detail: object = None,
-        retry_after_s: int | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.message = message
-        self.detail = detail
-        self.retry_after_s = retry_after_s
+    status: int
+    code: str
+    message: str
+    _: KW_ONLY
+    detail: object = None
+    retry_after_s: int | None = None
+
+    def __str__(self) -> str:
+        return self.message
 
     def describe(self) -> dict[str, Any]:
         return {"code": self.code, "message": self.message, "detail": self.detail}
