@@ -68,6 +68,6 @@ def test_a_child_that_gives_up_sends_the_error_and_ends(monkeypatch: pytest.Monk
     Reporter(there).give_up(EstimateTimeoutError("hung"))
     told = read_message(here.receive(within_s=10), returns=str, gives=str)
     for one in (here, there):
-        one.close()
+        one.socket.close()
     assert (told.kind, type(told.content)) == (MessageKind.ERROR, EstimateTimeoutError)
     assert (str(told.content), ends) == ("hung", [0])
