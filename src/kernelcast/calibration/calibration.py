@@ -40,9 +40,7 @@ from kernelcast.sampling.microbenchmarks.bench import Effort as Effort  # for ca
 from kernelcast.sampling.session import open_session
 from kernelcast.workers import Task, run_isolated
 
-Measure = Callable[[Bench, BenchmarkResult], None]
-"""Measures on a bench; a number that cannot be vouched for goes into `not_obtained`."""
-SUITE: Mapping[str, tuple[str, Measure]] = {
+SUITE: Mapping[str, tuple[str, Callable[[Bench, BenchmarkResult], None]]] = {
     **{
         f"instructions-{kind.name}": (
             f"occupancy roofline, peak and latencies of {kind.name}",
@@ -62,7 +60,8 @@ SUITE: Mapping[str, tuple[str, Measure]] = {
     "bandwidth": ("global memory, loads and copies", memories.measure_bandwidth),
     "transfers": ("between host and device", memories.measure_transfers),
 }
-"""Titles of all microbenchmarks and what runs them, by their stable names, in their order."""
+"""Titles of all microbenchmarks and what runs them, by their stable names, in their order; a number
+that cannot be vouched for goes into `not_obtained`."""
 # A number of a higher rank is kept when one of a lower rank arrives later.
 _RANKS = {
     TraitSource.ASSUMED: 0,

@@ -97,13 +97,7 @@ def _call(function: str, *arguments: object) -> Any:  # noqa: ANN401 - each func
     return values[0] if len(values) == 1 else tuple(values)
 
 
-class CudaObject(OtherDriver):
-    @staticmethod
-    def find(name: str) -> Any:  # noqa: ANN401 - a class or a function
-        return globals()[name]
-
-
-class Device(CudaObject):
+class Device(OtherDriver):
     type = cl.device_type.GPU
     vendor = "NVIDIA Corporation"
     dialect = _DIALECT
@@ -151,7 +145,7 @@ def list_devices() -> list[Device]:
     return [Device(number) for number in range(int(_call("cuDeviceGetCount")))]
 
 
-class Context(CudaObject):
+class Context(OtherDriver):
     """A device's primary context, which other users of the driver in this process share."""
 
     def __init__(self, devices: Sequence[Device]) -> None:
@@ -165,7 +159,7 @@ class Context(CudaObject):
         return _call(function, *arguments)
 
 
-class CommandQueue(CudaObject):
+class CommandQueue(OtherDriver):
     def __init__(self, context: Context, device: Device, *, properties: object = None) -> None:
         del properties
         self.context, self.device = context, device
@@ -176,7 +170,7 @@ class CommandQueue(CudaObject):
         self.context.call("cuStreamSynchronize", self.stream)
 
 
-class Buffer(CudaObject):
+class Buffer(OtherDriver):
     def __init__(
         self, context: Context, flags: int, size: int = 0, hostbuf: Array | None = None
     ) -> None:
@@ -200,7 +194,7 @@ class Buffer(CudaObject):
             self.release()
 
 
-class Event(CudaObject):
+class Event(OtherDriver):
     """A launch's two events with the members of a `pyopencl.Event`."""
 
     def __init__(self, queue: CommandQueue) -> None:
@@ -308,7 +302,7 @@ def adapt_ptx(ptx: str, kernels: Sequence["CompiledKernel"]) -> str:
     return re.sub(r"^(\.address_size \d+)", rf"\1\n{_LOCAL_BASE}", ptx, count=1, flags=re.MULTILINE)
 
 
-class Program(CudaObject):
+class Program(OtherDriver):
     def __init__(self, context: Context, source: str) -> None:
         self.context, self._source = context, source
         self._told: tuple[int, ...] = ()
@@ -380,7 +374,7 @@ class Program(CudaObject):
             self._told = numbers
 
 
-class Kernel(CudaObject):
+class Kernel(OtherDriver):
     def __init__(self, program: Program, name: str) -> None:
         self.program, self.name = program, name
         compiled = program.kernels[name]

@@ -82,20 +82,21 @@ def recall_trial(
     description: DeviceDescription, folder: Path | None, find: Callable[[], DeviceTrial]
 ) -> DeviceTrial:
     """Read a trial of a device that still stands; else try it, and keep it in the folder."""
-    path = folder and folder / "devices" / f"{description.id}.json"
+    if folder is None:
+        return find()
+    path = folder / "devices" / f"{description.id}.json"
     made_for = [_FORMAT, description.driver, os.cpu_count()]
-    if path is not None:
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            held = json.loads(path.read_bytes())
-            is_new = 0 <= time.time() - path.stat().st_mtime <= _STANDS_S
-            if held["made_for"] == made_for and is_new:
-                return DeviceTrial(**held["trial"])
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        held = json.loads(path.read_bytes())
+        is_new = 0 <= time.time() - path.stat().st_mtime <= _STANDS_S
+        if held["made_for"] == made_for and is_new:
+            return DeviceTrial(**held["trial"])
     found = find()
     # Other programs can only make a timer disagree, and hide who works.
     is_sure = found.agrees and found.cores is not None and found.is_dealt is not None
-    if path is not None and not is_sure:
+    if not is_sure:
         time.sleep(2e-3)  # our own threads wait by spinning for a while
-    if path is not None and (is_sure or not count_others()):
+    if is_sure or not count_others():
         with suppress(OSError):
             kept = {"made_for": made_for, "trial": asdict(found)}
             write_private(path, json.dumps(kept).encode())

@@ -4,6 +4,7 @@
 of another driver too (`kernelcast.sampling.cuda`), by the object that they are given first.
 """
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -35,14 +36,11 @@ _SHARED_FUNCTIONS = (
 class OtherDriver:
     """Base of the classes that have members of pyopencl's for devices without OpenCL."""
 
-    @staticmethod
-    def find(name: str) -> Any:  # noqa: ANN401 - a class or a function
-        raise NotImplementedError
-
 
 def _find(name: str, first: object) -> Any:  # noqa: ANN401 - a class or a function
     first = first[0] if isinstance(first, list) else first
-    return first.find(name) if isinstance(first, OtherDriver) else getattr(pyopencl, name)
+    is_other = isinstance(first, OtherDriver)
+    return getattr(sys.modules[type(first).__module__] if is_other else pyopencl, name)
 
 
 class _Shared(type):

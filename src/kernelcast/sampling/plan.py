@@ -39,11 +39,6 @@ class SamplingPlan:
         if not 0 < self.budget <= 1:
             msg = f"budget {self.budget}: give a share of the predicted time, above 0, at most 1"
             raise InputError(msg)
-        if self.moments < 1:
-            raise InputError(f"moments {self.moments}: give a whole number of at least 1")
-        if not all(0 <= one < 1 for one in self.places):
-            msg = f"places {self.places}: give shares of the work-groups, from 0 to below 1"
-            raise InputError(msg)
 
 
 GOLDEN = (math.sqrt(5) - 1) / 2

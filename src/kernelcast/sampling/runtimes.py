@@ -21,6 +21,7 @@ from pathlib import Path
 from kernelcast.records.private_files import make_private_folder, user_cache_folder, written_whole
 
 _log = logging.getLogger(__name__)
+_is_file = os.path.isfile  # pathlib raises of names longer than the file system takes
 
 _FOLDERS = {
     "POCL_CACHE_DIR": "pocl",
@@ -145,13 +146,6 @@ def _read_icd(path: Path) -> str:
         return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
     except (OSError, UnicodeDecodeError):
         return ""
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # for instance a name longer than the file system takes
-        return False
 
 
 def _use_folder(folder: Path, files: dict[str, str]) -> Path:
