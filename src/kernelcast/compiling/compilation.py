@@ -5,8 +5,10 @@ import json
 import os
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -37,6 +39,11 @@ from kernelcast.records.plain import CONVERTER
 _ATTRIBUTES: Final = re.compile(r"(\nattributes #\d+ = \{ )(.*)")
 _REFUSING: Final = re.compile(r"\b(?:alwaysinline|noinline|optnone) ")
 _PARAMETER: Final = re.compile(r"\n  store (?:volatile )?([^\n]* %([\w.]+), ptr %\2\.addr\b)")
+_BODY: Final = re.compile(r"\ndefine [^\n]*?@([\w.$]+)\(.*?\n}", re.DOTALL)
+_CALL: Final = re.compile(r" call [^\n]*?@([\w.$]+)\(")
+_MOST_INLINED: Final = 200_000
+"""Instructions of a kernel. Half as many are read in 5 s and 1 GB; hashing by SHA-512, whose
+functions have hundreds of cases, would grow to 1.4 million."""
 # Debug information names the kernels' calling convention otherwise before clang 20.
 _DEBUG_CONVENTION: Final = "cc: DW_CC_LLVM_OpenCLKernel, "
 _WARNINGS: Final = (
@@ -341,8 +348,42 @@ def _inline_calls(code: str) -> str:
     # What no kernel calls goes before all: its calls would be inlined too, 38 s of 40 for a source
     # of 88,000 lines, and 2.5 without them.
     marked = _run_passes(marked, "global_dead_code_eliminate", "sroa")
-    marked = _PARAMETER.sub(r"\n  store \1", marked)
+    marked = _leave_calls(_PARAMETER.sub(r"\n  store \1", marked))
     return _run_passes(marked, "always_inliner", "global_dead_code_eliminate", "sroa")
+
+
+def _leave_calls(code: str) -> str:
+    """Have calls stay, of what would be there most, where a kernel would become too long."""
+    bodies = {match[1]: match[0] for match in _BODY.finditer(code)}
+    calls = {
+        name: Counter(called for called in _CALL.findall(body) if called in bodies)
+        for name, body in bodies.items()
+    }
+    staying: set[str] = set()
+    for kernel in bodies.keys() - set().union(*calls.values()):
+        while True:
+            inlined = {
+                name: {called: each[called] for called in each.keys() - staying}
+                for name, each in calls.items()
+            }
+            try:
+                order = [*TopologicalSorter(inlined).static_order()]  # callees first
+            except CycleError:
+                return code  # recursion, which whoever reads the code refuses
+            lengths: dict[str, int] = {}
+            for name in order:
+                lengths[name] = bodies[name].count("\n  ") + sum(
+                    lengths[called] * number for called, number in inlined[name].items()
+                )
+            if lengths[kernel] <= _MOST_INLINED:
+                break
+            times = Counter({kernel: 1})
+            for name in reversed(order):
+                for called, number in inlined[name].items():
+                    times[called] += times[name] * number
+            staying.add(max(times, key=lambda name: (times[name] - 1) * lengths[name]))
+    names = "|".join(map(re.escape, staying))
+    return re.sub(rf"(@(?:{names})\([^\n]*\)) #\d+", r"\1", code) if staying else code
 
 
 def _run_passes(code: str, *names: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.compiling import cache
+from kernelcast.compiling import cache, compilation
 from kernelcast.expressions.accesses import AccessKind, AddressPattern
 from kernelcast.features.analysis import compile_program, read_facts
 from kernelcast.features.counting.static import count_statically
@@ -118,6 +118,24 @@ def test_conditions_that_grow_without_end_are_given_up() -> None:
     assert sum(len(str(one.guard)) for one in facts.reaches) < 1000 * len(facts.reaches)
     assert not store.guard.is_exact
     assert str(store.offset_bytes) == "4*global_id(0)"
+
+
+def test_calls_stay_where_a_kernel_would_become_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be there most often is named, and not looked into; the rest is read as ever."""
+    monkeypatch.setattr(compilation, "_MOST_INLINED", 300)
+    steps = " ".join(f"x = x * {step} + a[x & 7];" for step in range(20))
+    calls = " ".join(f"x += mix(a, i + {call});" for call in range(8))
+    facts = facts_of(
+        f"int mix(global int *a, int x) {{ {steps} return x; }} int next(int x) {{ return x + 1; }}"
+        f"kernel void k(global int *a, global int *b) {{ int i = get_global_id(0), x = 0; {calls}"
+        " b[next(i)] = x; if (x > 0) b[i] = 0; }"
+    )
+    assert {gap.reason for gap in facts.gaps} == {
+        "mix is not looked into: inlined, it would make the kernel too long"
+    }
+    first, last = facts.accesses
+    assert (str(first.offset_bytes), str(first.guard)) == ("4*global_id(0) + 4", "true")
+    assert (str(last.offset_bytes), str(last.guard)) == ("4*global_id(0)", "unknown(a)")
 
 
 def test_copies_by_work_groups_are_accesses_of_their_work_items() -> None:

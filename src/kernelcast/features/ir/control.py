@@ -378,6 +378,8 @@ class Code:
                 read, written = self.bases(*pointers[1:]), pointers[:1]
             elif name:
                 written = pointers
+                if one.detail in self.module.functions:  # a call that was not inlined
+                    read = self.bases(*pointers)
             sources = {f"*{base}" for base in read}
             # In all the code, what a buffer holds depends on no address, and on nothing stored.
             if loop is not None or not read or not read <= given:

@@ -291,8 +291,14 @@ class FactsReader:
         # What a function may do that is not described.
         pointers = [each for each in one.operands if each[0].startswith("ptr")]
         name, line = name_called(one), self.code.line_of(one)
-        if one.detail in self._module.functions:
-            self._gaps.append(Gap(line=line, reason=f"{name} calls itself: OpenCL C forbids it"))
+        function = self._module.functions.get(one.detail)
+        if function is not None:
+            is_recursive = any(f"@{one.detail}(" in each for each in function.lines)
+            reason = (
+                "calls itself: OpenCL C forbids it" if is_recursive
+                else "is not looked into: inlined, it would make the kernel too long"
+            )  # fmt: skip
+            self._gaps.append(Gap(line=line, reason=f"{name} {reason}"))
         elif "printf" not in one.detail and any(
             # A builtin like `modf` may write to memory that other work-items see.
             not isinstance(each, Pointer)

@@ -684,11 +684,12 @@ class Evaluator(Code):
                 size, own, *start = (Symbol(kind, axis=axis) for kind in _LINEAR_IDS[name])
                 number = number * size + own - (start[0] if start else 0)
             return number
-        if name.startswith(("vload", "atom")):
+        is_function = one.detail in self.module.functions  # it was not inlined
+        if is_function or name.startswith(("vload", "atom")):
             return blur(*(
                 Opaque(frozenset((each.memory.name,))) for value in values
                 for _, each in places_of(value) if isinstance(each, Pointer)
-            ), reason="a value in memory")  # fmt: skip
+            ), *(values if is_function else ()), reason="a value in memory")  # fmt: skip
         if not bits_of(one.type):
             return blur(*values, reason=_FLOATING.reason)
         are_vectors = any(isinstance(each, Lanes) for each in values)
