@@ -41,6 +41,7 @@ _REFUSING: Final = re.compile(r"\b(?:alwaysinline|noinline|optnone) ")
 _PARAMETER: Final = re.compile(r"\n  store (?:volatile )?([^\n]* %([\w.]+), ptr %\2\.addr\b)")
 _BODY: Final = re.compile(r"\ndefine [^\n]*?@([\w.$]+)\(.*?\n}", re.DOTALL)
 _CALL: Final = re.compile(r" call [^\n]*?@([\w.$]+)\(")
+_INSTRUCTION: Final = re.compile(r"\n  [^ #]")
 _MOST_INLINED: Final = 200_000
 """Instructions of a kernel. Half as many are read in 5 s and 1 GB; hashing by SHA-512, whose
 functions have hundreds of cases, would grow to 1.4 million."""
@@ -353,35 +354,29 @@ def _inline_calls(code: str) -> str:
 
 
 def _leave_calls(code: str) -> str:
-    """Have calls stay, of what would be there most, where a kernel would become too long."""
+    """Have calls stay where a function would become too long: of what makes it longest."""
     bodies = {match[1]: match[0] for match in _BODY.finditer(code)}
     calls = {
         name: Counter(called for called in _CALL.findall(body) if called in bodies)
         for name, body in bodies.items()
     }
+    try:
+        order = [*TopologicalSorter(calls).static_order()]  # callees first
+    except CycleError:
+        return code  # recursion, which the reader of the code refuses
+    totals = sum(calls.values(), Counter[str]())
+    lengths: dict[str, int] = {}
     staying: set[str] = set()
-    for kernel in bodies.keys() - set().union(*calls.values()):
-        while True:
-            inlined = {
-                name: {called: each[called] for called in each.keys() - staying}
-                for name, each in calls.items()
-            }
-            try:
-                order = [*TopologicalSorter(inlined).static_order()]  # callees first
-            except CycleError:
-                return code  # recursion, which whoever reads the code refuses
-            lengths: dict[str, int] = {}
-            for name in order:
-                lengths[name] = bodies[name].count("\n  ") + sum(
-                    lengths[called] * number for called, number in inlined[name].items()
-                )
-            if lengths[kernel] <= _MOST_INLINED:
-                break
-            times = Counter({kernel: 1})
-            for name in reversed(order):
-                for called, number in inlined[name].items():
-                    times[called] += times[name] * number
-            staying.add(max(times, key=lambda name: (times[name] - 1) * lengths[name]))
+    for name in order:
+        own = len(_INSTRUCTION.findall(bodies[name]))
+        parts = {one: lengths[one] * number for one, number in calls[name].items()}
+        for called in sorted(parts, key=parts.__getitem__, reverse=True):
+            is_long = own + sum(parts.values()) > _MOST_INLINED
+            # What is called once makes nothing longer.
+            if called in staying or (is_long and totals[called] > 1):
+                staying.add(called)
+                del parts[called]
+        lengths[name] = own + sum(parts.values())
     names = "|".join(map(re.escape, staying))
     return re.sub(rf"(@(?:{names})\([^\n]*\)) #\d+", r"\1", code) if staying else code
 
