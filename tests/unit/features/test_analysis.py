@@ -133,6 +133,8 @@ def test_calls_stay_where_a_kernel_would_become_too_long(monkeypatch: pytest.Mon
     assert {gap.reason for gap in facts.gaps} == {
         "mix is not looked into: inlined, it would make the kernel too long"
     }
+    counted = count_statically(facts, NDRange(global_size=(64,), local_size=(64,)), {}, (0,))
+    assert not summarise(facts, counted).is_exact
     first, last = facts.accesses
     assert (str(first.offset_bytes), str(first.guard)) == ("4*global_id(0) + 4", "true")
     assert (str(last.offset_bytes), str(last.guard)) == ("4*global_id(0)", "unknown(a)")

@@ -147,7 +147,7 @@ def summarise(
         warps=tuple(warps),
         loops=tuple(loops),
         patterns=tuple(patterns),
-        is_exact=all(sample.is_exact),
+        is_exact=all(sample.is_exact) and not facts.has_unread_calls,
     )
 
 
