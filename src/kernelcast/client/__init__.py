@@ -16,46 +16,22 @@ import httpx
 import numpy as np
 import yaml
 
-from kernelcast.client.exchange import (
-    HEALTH,
-    ConnectionFailedError,
-    Device,
-    EstimateAnswer,
-    Job,
-    Machine,
-    Model,
-    Patience,
-    ServiceError,
-    ServiceIdentity,
-    StoredAnswer,
-    StoredObservation,
-    StoredRows,
-    Transport,
-    WrongServiceError,
-    read_error,
-    wait_for,
-)
+from kernelcast.client.exchange import HEALTH, Transport, read_error, wait_for
+from kernelcast.client.exchange import ConnectionFailedError as ConnectionFailedError
+from kernelcast.client.exchange import Device as Device
+from kernelcast.client.exchange import EstimateAnswer as EstimateAnswer
+from kernelcast.client.exchange import Job as Job
+from kernelcast.client.exchange import Machine as Machine
+from kernelcast.client.exchange import Model as Model
+from kernelcast.client.exchange import Patience as Patience
+from kernelcast.client.exchange import ServiceError as ServiceError
+from kernelcast.client.exchange import ServiceIdentity as ServiceIdentity
+from kernelcast.client.exchange import StoredAnswer as StoredAnswer
+from kernelcast.client.exchange import StoredObservation as StoredObservation
+from kernelcast.client.exchange import StoredRows as StoredRows
+from kernelcast.client.exchange import WrongServiceError as WrongServiceError
 from kernelcast.records.errors import ProblemFileError
 from kernelcast.records.frames import Frame, make_frame
-
-__all__ = [
-    "AsyncClient",
-    "Client",
-    "ConnectionFailedError",
-    "Device",
-    "EstimateAnswer",
-    "Job",
-    "Machine",
-    "Model",
-    "Patience",
-    "ServiceError",
-    "ServiceIdentity",
-    "StoredAnswer",
-    "StoredObservation",
-    "StoredRows",
-    "WrongServiceError",
-    "read_problem_file",
-]
 
 _KEYS: Final = {"week": "week", "device": "device_id", "kernel": "kernel", "tier": "tier"}
 

@@ -3,42 +3,21 @@
 from typing import Any
 
 from kernelcast.records.errors import InputError
-from kernelcast.workers.process import (
-    SPARE,
-    WROTE,
-    WarmChildren,
-    run_isolated,
-    stream_isolated,
-    take_result,
-)
-from kernelcast.workers.protocol import (
-    BESIDE,
-    BUILDING,
-    COUNTING,
-    Message,
-    MessageKind,
-    Reporter,
-    Task,
-)
-from kernelcast.workers.sandbox import Confinement
+from kernelcast.workers.process import SPARE as SPARE
+from kernelcast.workers.process import WROTE as WROTE
+from kernelcast.workers.process import WarmChildren as WarmChildren
+from kernelcast.workers.process import run_isolated as run_isolated
+from kernelcast.workers.process import stream_isolated as stream_isolated
+from kernelcast.workers.process import take_result as take_result
+from kernelcast.workers.protocol import BESIDE as BESIDE
+from kernelcast.workers.protocol import BUILDING as BUILDING
+from kernelcast.workers.protocol import COUNTING as COUNTING
+from kernelcast.workers.protocol import Message as Message
+from kernelcast.workers.protocol import MessageKind as MessageKind
+from kernelcast.workers.protocol import Reporter as Reporter
+from kernelcast.workers.protocol import Task as Task
+from kernelcast.workers.sandbox import Confinement as Confinement
 
-__all__ = [
-    "BESIDE",
-    "BUILDING",
-    "COUNTING",
-    "SPARE",
-    "WROTE",
-    "Confinement",
-    "Message",
-    "MessageKind",
-    "Reporter",
-    "Task",
-    "WarmChildren",
-    "connect_cluster",
-    "run_isolated",
-    "stream_isolated",
-    "take_result",
-]
 _CONNECT_TIMEOUT_S = 10.0
 
 
