@@ -449,55 +449,50 @@ class ArgumentPlace:
         return HeldBuffer(element=_BYTE, count=0, digest=hashlib.sha256(raw).hexdigest())
 
 
-def hold_buffer(
-    session: DeviceSession, buffer: cl.Buffer, element: ElementType, *, is_decisive: bool
-) -> HeldBuffer:
-    """Describe a caller's buffer; its content is copied once if it is asked for."""
-    digest = ""
-    if is_decisive:
-        with session.lock:
-            digest = digest_buffer(session, buffer)
-
-    @cache
-    def read() -> npt.NDArray[np.generic]:
-        content = np.empty(buffer.size, dtype=np.uint8)
-        cl.enqueue_copy(session.queue, content, buffer)
-        return content
-
-    if buffer.size % element.bytes:  # the last bytes count where overruns are looked for
-        element = _BYTE
-    return HeldBuffer(
-        element=element,
-        count=buffer.size // element.bytes,
-        digest=digest,
-        read=read if buffer.size <= MOST_HELD_BYTES else None,
-    )
-
-
 MOST_HELD_BYTES: Final = 2**26
 """Of larger buffers, pieces all over tell contents apart: to read all might take longer than to
 sample."""
 _PIECE_BYTES = 2**20
 
 
-def digest_buffer(session: DeviceSession, buffer: cl.Buffer) -> str:
-    """Hash a buffer, or pieces all over it if it is too large to read all."""
-    size, is_mapped = buffer.size, session.description.kind is DeviceKind.CPU
-    is_whole = size <= MOST_HELD_BYTES
-    most = size if is_mapped and is_whole else min(size, _PIECE_BYTES)
-    starts = range(0, size, most)
-    if not is_whole:
-        starts = np.linspace(0, size - most, MOST_HELD_BYTES // most).astype(int).tolist()
-    found = hashlib.sha256() if size <= 2**20 else xxhash.xxh3_128()
-    # In the same memory: to get that much anew takes longer than to read and hash it.
-    copy = np.empty(0 if is_mapped else most, dtype=np.uint8)
-    for start in starts:
-        length = min(most, size - start)
-        if is_mapped:
-            flags = cl.map_flags.READ
-            with mapped_memory(session.queue, buffer, length, flags, first_byte=start) as mapped:
-                found.update(mapped.data)
-        else:
-            cl.enqueue_copy(session.queue, copy[:length], buffer, src_offset=start)
-            found.update(copy[:length].data)
-    return found.hexdigest()
+def hold_buffer(
+    session: DeviceSession, buffer: cl.Buffer, element: ElementType, *, is_decisive: bool
+) -> HeldBuffer:
+    """Describe a caller's buffer: a decisive one is hashed, or pieces all over it; its content is
+    copied once if it is asked for."""
+    size, digest = buffer.size, ""
+    if is_decisive:
+        is_mapped, is_whole = session.description.kind is DeviceKind.CPU, size <= MOST_HELD_BYTES
+        most = size if is_mapped and is_whole else min(size, _PIECE_BYTES)
+        starts = range(0, size, most)
+        if not is_whole:
+            starts = np.linspace(0, size - most, MOST_HELD_BYTES // most).astype(int).tolist()
+        found = hashlib.sha256() if size <= 2**20 else xxhash.xxh3_128()
+        # In the same memory: to get that much anew takes longer than to read and hash it.
+        copy = np.empty(0 if is_mapped else most, dtype=np.uint8)
+        queue, flags = session.queue, cl.map_flags.READ
+        with session.lock:
+            for start in starts:
+                length = min(most, size - start)
+                if is_mapped:
+                    with mapped_memory(queue, buffer, length, flags, first_byte=start) as mapped:
+                        found.update(mapped.data)
+                else:
+                    cl.enqueue_copy(queue, copy[:length], buffer, src_offset=start)
+                    found.update(copy[:length].data)
+        digest = found.hexdigest()
+
+    @cache
+    def read() -> npt.NDArray[np.generic]:
+        content = np.empty(size, dtype=np.uint8)
+        cl.enqueue_copy(session.queue, content, buffer)
+        return content
+
+    if size % element.bytes:  # the last bytes count where overruns are looked for
+        element = _BYTE
+    return HeldBuffer(
+        element=element,
+        count=size // element.bytes,
+        digest=digest,
+        read=read if size <= MOST_HELD_BYTES else None,
+    )
