@@ -116,6 +116,7 @@ def train(
     name, started_s = POOLED_MODEL if is_pooled else name, time.time()
     from kernelcast.models.evidence.model import publish_evidence
     from kernelcast.models.persistence import write_model
+    from kernelcast.models.time_models import make_model
     from kernelcast.models.validation.report import summarise_report
     from kernelcast.models.versioned_files import write_bytes
     from kernelcast.records.observation import Observation
@@ -131,7 +132,7 @@ def train(
         name = STATIC_MODEL
         complain(f"no row has samples: the model {name} is trained, which needs none")
     registry = open_registry(registry_url) if out is None else None
-    count = training.count_models(table, name)
+    count = 1 if make_model(name).is_pooled else len({*table.devices})
     if registry is None and count > 1:
         raise InputError(
             f"--out takes one model, the data are of {count} devices; choose one by --device, "

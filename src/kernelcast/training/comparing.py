@@ -192,9 +192,8 @@ def _explain_worst(
             ((getattr(one, error_of), one.kernel) for one in device.kernels), reverse=True
         )[:most]
     ]
-    for done, one in enumerate(worst, start=1):
+    for done, (device, kernel, error) in enumerate(worst, start=1):
         # Fit without the kernel's group, as the validation did, and take its corrections apart.
-        device, kernel, error = one
         on_device = judged.devices == device
         of_kernel = on_device & (judged.kernels == kernel)
         held = np.isin(labels.astype(str), sorted(set(labels[of_kernel].tolist())))

@@ -191,10 +191,6 @@ def train(
     return outcome
 
 
-def count_models(table: TrainingTable, name: str) -> int:
-    return 1 if make_model(name).is_pooled else len(list_names(table.devices))
-
-
 def list_names(labels: Texts) -> list[str]:
     return sorted({str(one) for one in labels})
 

@@ -34,7 +34,6 @@ from kernelcast.models.validation.report import (
     ValidationReport,
     average_classes,
     list_known,
-    make_records,
     mean_of,
     summarise_errors,
 )
@@ -253,7 +252,7 @@ def _compare_device(
         high=high,
         noise=usual,
         classes=average_classes(groups, ComparedClass, first_error="first", second_error="second"),
-        kernels=make_records(ComparedKernel, by_difference),
+        kernels=tuple(ComparedKernel(**one) for one in list_known(by_difference)),
     )
 
 

@@ -358,7 +358,7 @@ def score_rows(
                 classes=average_classes(
                     groups, ClassScore, linear_error="linear_error", error="error"
                 ),
-                groups=make_records(GroupScore, worst_first.reset_index()),
+                groups=tuple(GroupScore(**one) for one in list_known(worst_first.reset_index())),
                 noise=mean_of(own["noise"]),
                 coverage=mean_of(inside),
                 half_width=None if known.empty else float(width.median()),
@@ -398,10 +398,6 @@ def average_classes(
         means = {name: mean_of(some[column]) for name, column in columns.items()}
         found.append(make(low=low, high=high, groups=len(some), **means))
     return tuple(found)
-
-
-def make_records(make: Callable[..., R], frame: "pd.DataFrame") -> tuple[R, ...]:
-    return tuple(make(**row) for row in list_known(frame))
 
 
 def list_known(frame: "pd.DataFrame") -> list[dict[str, Any]]:
