@@ -36,7 +36,7 @@ import numpy.typing as npt
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureGroup, group_of
-from kernelcast.records.training_table import Numbers, Texts, TrainingTable
+from kernelcast.records.training_table import Numbers, Texts
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -112,12 +112,6 @@ def make_columns(values: _Values, groups: Sequence[str] = ALL_GROUPS) -> dict[st
                     column = compute(values)
                     found[name] = np.where(np.isfinite(column), column, np.nan)
     return found
-
-
-def list_values(table: TrainingTable) -> dict[str, Numbers]:
-    features = table.features
-    found = {name: features[:, place] for place, name in enumerate(table.schema.names)}
-    return found | {name: getattr(table, name) for name in FIGURES}
 
 
 Groups = npt.NDArray[np.intp]
@@ -459,14 +453,6 @@ def divide_groups(groups: Groups, count: int) -> list[tuple[Groups, Groups]]:
 
     count = min(count, len(np.unique(groups)))
     return [*GroupKFold(n_splits=count).split(groups, groups=groups)]
-
-
-def refine_groups(groups: Groups, kernels: Texts) -> Groups:
-    """Split groups by kernel where they are too few: of K, the unseen one weighs 1 / (K + 1)."""
-    if len(np.unique(groups)) >= 20:
-        return groups
-    labels = np.array([f"{one}/{name}" for one, name in zip(groups, kernels, strict=True)])
-    return np.unique(labels, return_inverse=True)[1].astype(np.intp)
 
 
 # A difficulty differs from the usual one at most by this factor, before the domain widens it.

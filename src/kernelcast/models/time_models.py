@@ -16,14 +16,13 @@ import numpy.typing as npt
 
 from kernelcast.models.regression import (
     ALL_GROUPS,
+    FIGURES,
     Calibration,
     FittedRegression,
     calibrate,
     fit_regression,
-    list_values,
     make_columns,
     number_groups,
-    refine_groups,
 )
 from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.errors import InputError
@@ -107,7 +106,11 @@ class TimeModel:
             correction, rows, corrections, distances = fit_regression(
                 columns, targets, numbers, self.learner, is_gated=self.is_gated
             )
-        judged = known.take(rows)
+        judged, parts = known.take(rows), numbers[rows]
+        if len(np.unique(parts)) < 20:
+            # Few groups are split by kernel: of K, the unseen one weighs 1 / (K + 1).
+            names = [f"{one}/{name}" for one, name in zip(parts, judged.kernels, strict=True)]
+            parts = np.unique(names, return_inverse=True)[1].astype(np.intp)
         return FittedModel(
             model=self,
             schema=known.schema,
@@ -116,7 +119,7 @@ class TimeModel:
                 targets[rows] - corrections,
                 _list_signs(judged, corrections, distances),
                 distances,
-                refine_groups(numbers[rows], judged.kernels),
+                parts,
             ),
             facts=facts,
             launches=_remember(table) if self.remembers else {},
@@ -134,7 +137,9 @@ class TimeModel:
 
     def make_columns(self, table: TrainingTable, reference_s: Numbers) -> dict[str, Numbers]:
         """Return the columns that the learner sees; times are told over the reference's."""
-        return make_columns(list_values(table) | {"linear_s": reference_s}, self.feature_groups)
+        values = dict(zip(table.schema.names, table.features.T, strict=True))
+        values |= {name: getattr(table, name) for name in FIGURES} | {"linear_s": reference_s}
+        return make_columns(values, self.feature_groups)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
