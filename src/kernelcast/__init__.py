@@ -7,67 +7,40 @@ from typing import TYPE_CHECKING
 from kernelcast.sampling.runtimes import ensure_caches, ensure_vendors
 
 if TYPE_CHECKING:
-    from kernelcast.balancing.balancer import Balancer, balance
-    from kernelcast.balancing.settings import BalanceSettings, DevicePlace
-    from kernelcast.launches.devices import examine_devices
-    from kernelcast.launches.live import Launch
-    from kernelcast.launches.problem_file import read_problem
-    from kernelcast.launches.settings import EstimateSettings
-    from kernelcast.predictor.api import device_id, estimate, estimate_problem, observe
-    from kernelcast.predictor.predictor import Predictor, PredictorOptions
-    from kernelcast.records.arguments import LocalArgument
-    from kernelcast.records.balance import BalanceReport
-    from kernelcast.records.errors import (
-        DeviceError,
-        EventTimesError,
-        InputError,
-        KernelcastError,
-        NoAnswerYetError,
-    )
-    from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement
-    from kernelcast.records.frames import to_frame
-    from kernelcast.records.kernel import Kernel
-    from kernelcast.records.ndrange import NDRange
-    from kernelcast.training.comparing import compare_methods
-    from kernelcast.tuning.api import tune
-    from kernelcast.tuning.report import TuneReport, TuneSettings
+    from kernelcast.balancing.balancer import Balancer as Balancer
+    from kernelcast.balancing.balancer import balance as balance
+    from kernelcast.balancing.settings import BalanceSettings as BalanceSettings
+    from kernelcast.balancing.settings import DevicePlace as DevicePlace
+    from kernelcast.launches.devices import examine_devices as examine_devices
+    from kernelcast.launches.live import Launch as Launch
+    from kernelcast.launches.problem_file import read_problem as read_problem
+    from kernelcast.launches.settings import EstimateSettings as EstimateSettings
+    from kernelcast.predictor.api import device_id as device_id
+    from kernelcast.predictor.api import estimate as estimate
+    from kernelcast.predictor.api import estimate_problem as estimate_problem
+    from kernelcast.predictor.api import observe as observe
+    from kernelcast.predictor.predictor import Predictor as Predictor
+    from kernelcast.predictor.predictor import PredictorOptions as PredictorOptions
+    from kernelcast.records.arguments import LocalArgument as LocalArgument
+    from kernelcast.records.balance import BalanceReport as BalanceReport
+    from kernelcast.records.errors import DeviceError as DeviceError
+    from kernelcast.records.errors import EventTimesError as EventTimesError
+    from kernelcast.records.errors import InputError as InputError
+    from kernelcast.records.errors import KernelcastError as KernelcastError
+    from kernelcast.records.errors import NoAnswerYetError as NoAnswerYetError
+    from kernelcast.records.estimates import DeviceAnswer as DeviceAnswer
+    from kernelcast.records.estimates import Estimate as Estimate
+    from kernelcast.records.estimates import Interval as Interval
+    from kernelcast.records.estimates import Measurement as Measurement
+    from kernelcast.records.frames import to_frame as to_frame
+    from kernelcast.records.kernel import Kernel as Kernel
+    from kernelcast.records.ndrange import NDRange as NDRange
+    from kernelcast.training.comparing import compare_methods as compare_methods
+    from kernelcast.tuning.api import tune as tune
+    from kernelcast.tuning.report import TuneReport as TuneReport
+    from kernelcast.tuning.report import TuneSettings as TuneSettings
 
     __version__: str
-
-__all__ = [
-    "BalanceReport",
-    "BalanceSettings",
-    "Balancer",
-    "DeviceAnswer",
-    "DeviceError",
-    "DevicePlace",
-    "Estimate",
-    "EstimateSettings",
-    "EventTimesError",
-    "InputError",
-    "Interval",
-    "Kernel",
-    "KernelcastError",
-    "Launch",
-    "LocalArgument",
-    "Measurement",
-    "NDRange",
-    "NoAnswerYetError",
-    "Predictor",
-    "PredictorOptions",
-    "TuneReport",
-    "TuneSettings",
-    "balance",
-    "compare_methods",
-    "device_id",
-    "estimate",
-    "estimate_problem",
-    "examine_devices",
-    "observe",
-    "read_problem",
-    "to_frame",
-    "tune",
-]
 
 # Before the program asks pyopencl for platforms, which looks for runtimes and caches once.
 ensure_caches()
@@ -103,6 +76,7 @@ _HOMES = {
     "tuning.api": ("tune",),
     "tuning.report": ("TuneReport", "TuneSettings"),
 }  # fmt: skip
+__all__ = [name for names in _HOMES.values() for name in names]
 
 
 def __getattr__(name: str) -> object:
