@@ -4,7 +4,6 @@ Expressions over ids, sizes, loop iterations and scalar arguments describe which
 touches, conditions under which it does; see `Expr` and `Condition`.
 """
 
-from kernelcast.expressions.composites import Bitwise as Bitwise
 from kernelcast.expressions.composites import Division as Division
 from kernelcast.expressions.composites import Extremum as Extremum
 from kernelcast.expressions.composites import Geometric as Geometric

@@ -26,7 +26,6 @@ from kernelcast.launches.modelling.gpu_estimates import (
     derive_points,
     find_transition,
     fit_all,
-    list_folds,
     read_hit_rates_file,
     read_measurements,
     sweep_local_sizes,
@@ -263,7 +262,9 @@ def gpu(options: GpuOptions) -> None:
 def _sweep_local_sizes(
     options: GpuOptions, source: ModelledKernel, machines: Sequence[MachineDescription]
 ) -> None:
-    folds = list_folds(source) if options.sweeps_fold else None
+    # Folding along dimension 0 would spread neighbouring work-items over memory.
+    beyond = (((axis, 2),) for axis in range(1, source.ndrange.dimensions))
+    folds = [(), *beyond] if options.sweeps_fold else None
     parts: list[Part] = []
     charts, content, notes = [], [], []
     ranks: dict[int, int] = {}

@@ -131,12 +131,6 @@ def list_local_sizes(ndrange: NDRange, machine: MachineDescription) -> list[tupl
     return [one for one in product(*sides) if least <= math.prod(one) <= most]
 
 
-def list_folds(source: ModelledKernel) -> list[Folds]:
-    """List foldings worth trying: none, and two updates along each dimension but the first."""
-    # Folding along dimension 0 would spread neighbouring work-items over memory.
-    return [(), *(((axis, 2),) for axis in range(1, source.ndrange.dimensions))]
-
-
 def sweep_local_sizes(
     source: ModelledKernel,
     machine: MachineDescription,
