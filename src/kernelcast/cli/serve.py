@@ -1,6 +1,5 @@
 """``kernelcast serve``: the predictor service and its tokens."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -112,8 +111,8 @@ def serve(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - Serv
     from kernelcast.service.authentication import read_token_file
     from kernelcast.service.settings import Limits, ServiceSettings
 
-    limits = replace(
-        Limits(), queue=options.pop("queue"), sample_seconds=options.pop("timeout_s"),
+    limits = Limits(
+        queue=options.pop("queue"), sample_seconds=options.pop("timeout_s"),
         answer_days=options.pop("answer_days"),
     )  # fmt: skip
     settings = ServiceSettings(

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.analytic.cpu.opencl.device import read_device
+from kernelcast.cli.tune import list_best
 from kernelcast.launches.modelling.launches import model_kernel
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arguments import Access, BufferArgument, LocalArgument, ScalarArgument
@@ -17,6 +18,7 @@ from kernelcast.records.arithmetic import ArithmeticProblem, holds
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
+from kernelcast.reports.presenter import write_lines
 from kernelcast.training_data.importers.tuning import TuningFiles, read_tuning
 from kernelcast.tuning.ranking import cost_launch
 from kernelcast.tuning.report import (
@@ -300,3 +302,18 @@ def test_json_of_a_report(report: TuneReport) -> None:
     assert len(content["configurations"]) == 1
     assert (content["configurations_total"], content["configurations_valid"]) == (3, 2)
     json.dumps(content, allow_nan=False)
+
+
+def test_tables_have_columns_for_what_is_known(report: TuneReport) -> None:
+    """Of sampled and measured times; where every configuration is barred it pretends no pick."""
+    first, predicted, barred = report.configurations
+    both = replace(report, configurations=(replace(first, sampled_s=0.002),))
+    assert [*list_best(both, top=1).columns] == [
+        "LX", "local size", "predicted", "sampled", "measured", "limited by"
+    ]  # fmt: skip
+    alone = replace(report, configurations=(predicted,), warnings=("beware",))
+    assert [*list_best(alone, top=1).columns] == ["LX", "local size", "predicted", "limited by"]
+    assert write_lines("tune.txt", report=alone)[-1] == "warning: beware"
+    nothing = replace(report, configurations=(barred,))
+    assert nothing.pick is None
+    assert "none of them can be launched" in write_lines("tune.txt", report=nothing)
