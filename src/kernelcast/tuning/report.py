@@ -138,7 +138,8 @@ class TuneReport:
     @property
     def pick(self) -> TunedConfiguration | None:
         """The configuration to use; None if none can be launched."""
-        return next((one for one in self.configurations if one.grade < UNKNOWN), None)
+        known = (one for one in self.configurations if one.grade < UNKNOWN and not one.obstacle)
+        return next(known, None)
 
     @property
     def valid_count(self) -> int:
