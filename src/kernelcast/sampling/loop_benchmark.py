@@ -28,44 +28,37 @@ class LoopToRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopMeasurement:
-    wall_s: tuple[float, ...]
-    cpu_s: tuple[float, ...]
+    seconds: float
+    """By the clock, in the median of the samples."""
+    cpu_seconds: float
+    shortest_s: float
+    """The processor's time of the sample that other programs disturbed least."""
     compiler: str
 
-    @property
-    def seconds(self) -> float:
-        return statistics.median(self.wall_s)
 
-    @property
-    def cpu_seconds(self) -> float:
-        return statistics.median(self.cpu_s)
-
-    @property
-    def shortest_s(self) -> float:
-        """The processor's time of the sample that other programs disturbed least."""
-        return min(self.cpu_s)
-
-
-def measure_loop(
-    loop: LoopToRun, *, least_s: float = 0.05, samples: int = 5, limit_s: float = 600.0
-) -> LoopMeasurement:
-    """Time samples of at least that length; a program that takes longer than the limit is stuck."""
+def measure_loop(loop: LoopToRun, *, least_s: float = 0.05, samples: int = 5) -> LoopMeasurement:
+    """Time samples of at least that length; a program that takes ten minutes is stuck."""
     compiler = _require_compiler(loop.compiler)
     with tempfile.TemporaryDirectory(prefix="kernelcast-loop-") as folder:
         program = _compile(loop, compiler, Path(folder))
         command = [str(program), str(least_s), str(samples)]
         try:
-            done = _run(command, timeout=limit_s)
+            done = _run(command, timeout=600.0)
         except subprocess.TimeoutExpired as error:
-            msg = f"the loop did not end within {limit_s:g} s; give a smaller size"
-            raise MeasurementError(msg) from error
+            raise MeasurementError(
+                "the loop did not end within 600 s; give a smaller size"
+            ) from error
     if done.returncode:
         raise MeasurementError(
             f"the loop ended with status {done.returncode}; an index may lie outside its array, "
             "or the arrays do not fit into memory"
         )
     times = [float(word) for word in done.stdout.split()]
-    return LoopMeasurement(wall_s=tuple(times[::2]), cpu_s=tuple(times[1::2]), compiler=compiler)
+    wall_s, cpu_s = times[::2], times[1::2]
+    return LoopMeasurement(
+        seconds=statistics.median(wall_s), cpu_seconds=statistics.median(cpu_s),
+        shortest_s=min(cpu_s), compiler=compiler,
+    )  # fmt: skip
 
 
 def compile_to_assembly(loop: LoopToRun) -> tuple[str, str]:
