@@ -143,16 +143,14 @@ class Sampler:
         self._rate_s = 0.0
         """Seconds per work-group, by what was timed so far."""
         self._is_even = plan.is_known_even
-        self._begun = False
 
     def take_moment(self) -> SampleRun | None:
         """Time a few work-groups; give them, or None if all were timed before."""
         at_s, self._timed, self._discarded_s = time.time(), [], 0.0
-        if self._begun:
+        if self._taken:
             self._launch.settle(keeps_contents=True)
         else:
             # Warm up, find out how long work-groups take, and whether they do the same.
-            self._begun = True
             middle = box_near(self._total // 2, 1, self._counts)
             if self._total >= _FEWEST_TO_SPARE_ONE:
                 self._taken.append(middle)
