@@ -1,6 +1,7 @@
 """A CPU of two cores as an OpenCL device, and launches whose accesses are written as text."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -10,21 +11,16 @@ from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.machine import CacheFacts, InstructionFacts, MachineDescription, MemoryFacts
 from kernelcast.records.ndrange import NDRange
 
-
-def _trait(value: float) -> Trait[float]:
-    """Give a measured number."""
-    return Trait(value=value, source=TraitSource.MEASURED)
+Number = TypeVar("Number", int, float)
 
 
-def _whole(value: int) -> Trait[int]:
-    """Give a measured whole number."""
+def _trait(value: Number) -> Trait[Number]:
     return Trait(value=value, source=TraitSource.MEASURED)
 
 
 def _describe_cache(name: str, size: int, load: float) -> CacheFacts:
-    """Describe a cache of two cores."""
     return CacheFacts(
-        name=name, size_bytes=_whole(size), line_bytes=_whole(64), shared_by=_whole(1),
+        name=name, size_bytes=_trait(size), line_bytes=_trait(64), shared_by=_trait(1),
         latency_s=_trait(1e-9), load_bytes_per_s=_trait(load), copy_bytes_per_s=_trait(load),
     )  # fmt: skip
 
@@ -48,7 +44,7 @@ def make_machine(width: int = 16) -> MachineDescription:
         id="two-cores",
         name="Two cores",
         kind=DeviceKind.CPU,
-        compute_units=_whole(2),
+        compute_units=_trait(2),
         instructions=tuple(
             _describe_instruction(name, rate, width) for name, rate in rates.items()
         ),
