@@ -8,9 +8,10 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cmp_to_key
+from functools import cmp_to_key, reduce
 from itertools import pairwise
 from math import ceil, gcd, inf, lcm
+from operator import mul
 
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.analytic.cpu.streams import BoundNest, bind, profile_nest
@@ -28,7 +29,6 @@ class LayerConditions:
     def __init__(self, nest: LoopNest, machine: CpuMachine) -> None:
         self._nest = nest
         self._machine = machine
-        self._notes = tuple(self._note())
 
     def predict(self, constants: Mapping[str, int], cores: int = 1) -> CacheVolumes:
         capacities = self._machine.shares(cores)
@@ -49,21 +49,38 @@ class LayerConditions:
         memory = LevelVolume(
             name=MEMORY, hits=loads or 0.0, misses=0.0, evicts=0.0, loads=loads, stores=stores
         )
-        order = ", ".join(loop.name for loop in self._nest.loops)
+        # Say what is assumed.
+        loops = self._nest.loops
+        order = ", ".join(loop.name for loop in loops)
         jumping = (one.array for one in bound.accesses if one.strides[-1] and not one.is_sequential)
+        still = (one.array for one in self._nest.accesses if one.strides[-1].is_zero)
+        victims = (cache.name for cache in self._machine.caches if cache.is_victim)
+        notes = [
+            f"{array}: the loops ({order}) do not pass it in the order of its memory; reuse is "
+            "estimated per line, the simulator sees it exactly"
+            for array in dict.fromkeys(jumping)
+        ]
+        notes += (*self._nest.notes, *note_decisions(self._nest))
+        notes += [
+            f"{array}: the innermost loop does not move it; its few lines are not counted"
+            for array in dict.fromkeys(still)
+        ]
+        notes += [
+            f"loop over {loop.name}: its length changes; reuse is that of a middle iteration"
+            for loop in loops
+            if not loop.trips.is_parameter
+        ]
+        notes += [
+            f"{name} is a victim cache: it is judged by its own size, without lines that only the "
+            "nearer cache holds"
+            for name in victims
+        ]
         return CacheVolumes(
             predictor=self.name,
             levels=(*levels, memory),
             line_bytes=self._machine.line_bytes,
             iterations=profile.iterations,
-            notes=(
-                *(
-                    f"{array}: the loops ({order}) do not pass it in the order of its memory; "
-                    "reuse is estimated per line, the simulator sees it exactly"
-                    for array in dict.fromkeys(jumping)
-                ),
-                *self._notes,
-            ),
+            notes=tuple(notes),
         )
 
     def bind(self, constants: Mapping[str, int]) -> BoundNest:
@@ -83,24 +100,6 @@ class LayerConditions:
                         f"{cache.name}, which holds {cache.ways}; pad the rows, or simulate"
                     )
         return tuple(notes)
-
-    def _note(self) -> Iterator[str]:
-        """Say what is assumed, whatever the sizes are."""
-        yield from self._nest.notes
-        yield from note_decisions(self._nest)
-        still = (one.array for one in self._nest.accesses if one.strides[-1].is_zero)
-        for array in dict.fromkeys(still):
-            yield f"{array}: the innermost loop does not move it; its few lines are not counted"
-        for loop in self._nest.loops:
-            if not loop.trips.is_parameter:
-                note = "its length changes; reuse is that of a middle iteration"
-                yield f"loop over {loop.name}: {note}"
-        for cache in self._machine.caches:
-            if cache.is_victim:
-                yield (
-                    f"{cache.name} is a victim cache: it is judged by its own size, without "
-                    "lines that only the nearer cache holds"
-                )
 
 
 def note_decisions(nest: LoopNest) -> tuple[str, ...]:
@@ -238,10 +237,7 @@ class _Solver:
         touched = {one.array for one in nest.accesses}
         total = Expr.constant(0)
         for array in (one for one in nest.arrays if one.name in touched):
-            size = Expr.constant(array.element_bytes)
-            for dimension in array.dimensions:
-                size = size * dimension
-            total = total + size
+            total += reduce(mul, array.dimensions, Expr.constant(array.element_bytes))
         self._total_bytes = _check(nest, total)
         chains = defaultdict(list)
         for one in nest.accesses:
