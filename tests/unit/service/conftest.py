@@ -29,13 +29,11 @@ def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def problem() -> dict[str, Any]:
-    """Give a problem that can be sent."""
     return {**PROBLEM}
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the data folder."""
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path / "data"))
     monkeypatch.delenv("KERNELCAST_STORE", raising=False)
     monkeypatch.delenv("KERNELCAST_MODELS", raising=False)
@@ -44,26 +42,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def settings(folder: Path) -> ServiceSettings:
-    """Give settings under which everything is allowed."""
     return make_settings(folder)
 
 
 @pytest.fixture
 def backend(settings: ServiceSettings) -> FakeBackend:
-    """Give the fake devices."""
     return FakeBackend(str(settings.database))
 
 
 @pytest.fixture
 def state(settings: ServiceSettings) -> Iterator[ServiceState]:
-    """Give the service's tables."""
     with open_state(str(settings.database)) as found:
         yield found
 
 
 @pytest.fixture
 def client(settings: ServiceSettings, backend: FakeBackend) -> Iterator[TestClient]:
-    """Give a client of a running service."""
     with open_client(settings, backend) as found:
         yield found
 

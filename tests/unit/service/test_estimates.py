@@ -94,27 +94,16 @@ def test_a_full_queue_says_when_to_come_again(
     settings: ServiceSettings, backend: FakeBackend, problem: Plain
 ) -> None:
     """503 with Retry-After; what needs no sampling is answered meanwhile."""
-    begun, go_on = threading.Event(), threading.Event()
-    sizes = [{**problem, "global_size": [64 * n]} for n in (2, 3, 4)]
-
-    def hold(_: object) -> None:
-        begun.set()
-        go_on.wait(240)
-
-    with (
-        open_client(settings, backend, limits=Limits(queue=1)) as client,
-        ThreadPoolExecutor(2) as pool,
-    ):
+    first, second, third = ({**problem, "global_size": [64 * n]} for n in (2, 3, 4))
+    with _open(settings, backend, queue=1) as client, ThreadPoolExecutor(1) as pool:
         kept = estimate(client, problem)
-        backend.before = hold
-        waiting = [pool.submit(send_estimate, client, one) for one in sizes[:2]]
-        assert begun.wait(240)
-        while service_of(client).estimating.queue_of(FIRST).length < 2:
-            time.sleep(0.01)
-        refused = send_estimate(client, sizes[2])
-        meanwhile = estimate(client, problem)
-        go_on.set()
-        assert [one.result().status_code for one in waiting] == [200, 200]
+        with _hang(client, backend, first):
+            waiting = pool.submit(send_estimate, client, second)
+            queue = service_of(client).estimating.queue_of(FIRST)
+            wait_until(lambda: queue.length, lambda length: length == 2)
+            refused = send_estimate(client, third)
+            meanwhile = estimate(client, problem)
+        assert waiting.result().status_code == 200
     assert refused.status_code == 503
     assert refused.json()["error"]["code"] == "device_busy"
     assert int(refused.headers["retry-after"]) >= 1
@@ -171,7 +160,6 @@ def test_other_models_make_answers_anew(
 
 @pytest.fixture
 def quiet_client(settings: ServiceSettings, backend: FakeBackend) -> Iterator[TestClient]:
-    """Give a client of a service that refines nothing by itself."""
     with open_client(settings, backend, refine_share=0.0) as found:
         yield found
 
@@ -227,9 +215,6 @@ def test_pauses_keep_to_the_share(
         asyncio.run(service_of(quiet_client).estimating.refine_while_idle(0.02))
     pauses_s = [one.args[0] for one in sleep.await_args_list]
     assert pauses_s == pytest.approx([1.0, 1.0, 98.0, 1.0])
-
-
-_WAIT_S = 1.5
 
 
 def _open(settings: ServiceSettings, backend: FakeBackend, **limits: float) -> TestClient:
@@ -302,8 +287,8 @@ def _hang(client: TestClient, backend: FakeBackend, problem: Plain) -> Iterator[
             assert begun.wait(60)
             yield ends
         finally:
-            ends.set()
             backend.before = lambda _: None
+            ends.set()
             assert first.result().status_code == 422
 
 
@@ -313,13 +298,13 @@ def test_who_waits_gets_the_best_answer_without_running(
     """Within the longest wait, with the reason; sampled as soon as the device is free."""
     behind = {**problem, "global_size": [128]}
     backend.is_calibrated = True
-    with _open(settings, backend, wait_seconds=_WAIT_S) as client:
+    with _open(settings, backend, wait_seconds=1.5) as client:
         with _hang(client, backend, problem):
             started_s = time.monotonic()
             answer = send_estimate(client, behind)
             waited_s = time.monotonic() - started_s
         found = answer.json()["estimates"][0]
-        assert 0.5 * _WAIT_S < waited_s < _WAIT_S + 5  # others use this machine, too
+        assert 0.75 < waited_s < 6.5  # others use this machine, too
         assert found["tier"] == "analytic"
         assert found["warnings"][0].startswith(f"not sampled: {FIRST}: ")
         assert "samplings are before it" in found["explanation"]["missing"]["linear"]
@@ -370,35 +355,19 @@ def test_it_expires_and_stands_longer_each_time(
     assert stood[-1] == timedelta(days=1)
 
 
-SOURCE = """
-kernel void product(global const float *a, global const float *b, global float *c, uint n)
-{
-    const size_t x = get_global_id(0), y = get_global_id(1);
-    float sum = 0.0f;
-    for (uint k = 0; k < n; ++k)
-        sum += a[y * n + k] * b[k * n + x];
-    c[y * n + x] = sum;
-}
-"""
-
-
-def _multiply(n: int) -> Plain:
-    """Describe a product of square matrices."""
-    return {
-        "code": SOURCE, "kernel": "product", "global_size": [n, n], "local_size": [16, 16],
-        "args": [*({"buffer": "float32", "count": n * n} for _ in range(3)),
-                 {"scalar": "uint32", "value": n}],
-    }  # fmt: skip
-
-
-def test_sizes_of_a_matrix_product_are_scaled_by_what_they_do(
+def test_sizes_are_scaled_by_what_they_do(
     settings: ServiceSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twice the size is eight times the work; the source is not read in the service's process."""
+    """Twice the size is four times the work; the source is not read in the service's process."""
 
-    def fail(*_: object, **__: object) -> None:
-        pytest.fail("a stranger's source was read here")
+    def make_sum(n: int) -> Plain:
+        source = """kernel void sum(global const float *a, global float *b, uint n) {
+            for (uint k = 0; k < n; ++k) b[get_global_id(0)] += a[k]; }"""
+        arguments = [*[{"buffer": "float32", "count": n}] * 2, {"scalar": "uint32", "value": n}]
+        launch = {"global_size": [n], "local_size": [64], "args": arguments}
+        return {"code": source, "kernel": "sum", **launch}
 
+    fail = Mock(side_effect=AssertionError("a stranger's source was read here"))
     monkeypatch.setattr("kernelcast.features.analysis.read_facts", fail)
     monkeypatch.setattr("kernelcast.launches.source_check.count_work", fail)
     # Devices that do not exist: nothing can be sampled.
@@ -406,10 +375,11 @@ def test_sizes_of_a_matrix_product_are_scaled_by_what_they_do(
     backend = Backend(str(settings.database), None, CallerProcesses())
     with closing(backend), open_client(settings, backend) as client:
         observe(client, *(
-            {"key": str(n), "problem": _multiply(n), "device": FIRST, "seconds": 1e-10 * n**3}
-            for n in (256, 512, 1024)
+            {"key": str(n), "problem": make_sum(n), "device": FIRST, "seconds": 1e-10 * n**2}
+            for n in (4096, 8192, 16384)
         ))  # fmt: skip
-        for n in (128, 2048):
-            found = estimate(client, _multiply(n), sampling="never")
+        for n in (2048, 32768):
+            found = estimate(client, make_sum(n), sampling="never")
             assert found["tier"] == "sizes"
-            assert found["seconds"] == pytest.approx(1e-10 * n**3, rel=0.1)
+            assert found["seconds"] == pytest.approx(1e-10 * n**2, rel=0.1)
+    fail.assert_not_called()

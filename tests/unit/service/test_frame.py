@@ -1,6 +1,5 @@
 """What holds for every request, its description, and how a service is run and deployed."""
 
-import json
 import logging
 import os
 import re
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
 from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
@@ -80,30 +78,18 @@ def test_examples_of_the_description_are_taken(client: TestClient) -> None:
 
 
 DEPLOY = Path(__file__).parents[3] / "docs" / "how-to" / "deploy"
-_METRIC = re.compile(r"\b((?:kernelcast|process)_[a-z_]+)")
-
-
-def _list_expressions() -> dict[str, str]:
-    """List every expression of the alerts and of the board, by its title."""
-    alerts = yaml.safe_load((DEPLOY / "kernelcast-alerts.yml").read_text(encoding="utf-8"))
-    board = json.loads((DEPLOY / "grafana.json").read_text(encoding="utf-8"))
-    found = {one["alert"]: one["expr"] for group in alerts["groups"] for one in group["rules"]}
-    for panel in board["panels"]:
-        for target in panel["targets"]:
-            found[f"{panel['title']} {target['refId']}"] = target["expr"]
-    return found
 
 
 def test_expressions_name_what_is_counted(client: TestClient) -> None:
     """Each metric of the board and the alerts is one of `/metrics`."""
     described = client.get("/metrics").text
     known = dict(re.findall(r"^# TYPE (\S+) (\w+)$", described, re.MULTILINE))
-    for title, expression in _list_expressions().items():
-        for name in _METRIC.findall(expression):
-            bare = re.sub(r"_(total|bucket|count|sum)$", "", name)
-            assert name in known or known.get(bare) == "histogram" or f"{bare}_total" in known, name
-        for opening, closing in ("()", "[]", "{}"):
-            assert expression.count(opening) == expression.count(closing), title
+    texts = [(DEPLOY / name).read_text() for name in ("kernelcast-alerts.yml", "grafana.json")]
+    named = re.findall(r"\b((?:kernelcast|process)_[a-z_]+)", "".join(texts))
+    assert len(named) > 20
+    for name in named:
+        bare = re.sub(r"_(total|bucket|count|sum)$", "", name)
+        assert name in known or known.get(bare) == "histogram" or f"{bare}_total" in known, name
 
 
 @pytest.mark.parametrize(
@@ -181,7 +167,7 @@ def test_options_become_settings(folder: Path, served: list[ServiceSettings]) ->
                   "--database", database)  # fmt: skip
     assert result.exit_code == 0
     assert "no tokens yet" in result.stderr
-    (settings,) = served
+    settings = served.pop()
     assert (settings.host, settings.port, settings.workers) == ("0.0.0.0", 1, 2)
     assert settings.allow_run
     assert not settings.runs_jobs
@@ -189,14 +175,10 @@ def test_options_become_settings(folder: Path, served: list[ServiceSettings]) ->
     assert (settings.limits.queue, settings.limits.sample_seconds) == (3, 9.0)
     assert settings.sandbox is SandboxMode.OFF
     assert CONVERTER.loads(CONVERTER.dumps(settings), ServiceSettings) == settings
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_trusted_proxy_needs_tokens(served: list[ServiceSettings]) -> None:
-    """On loopback too."""
     assert _run("--trusted-proxy", "127.0.0.1", "--trusted-proxy", "10.0.0.0/8").exit_code == 0
-    assert served[0].trusted_proxies == ("127.0.0.1", "10.0.0.0/8")
-    assert served[0].needs_tokens
+    (proxied,) = served
+    assert proxied.trusted_proxies == ("127.0.0.1", "10.0.0.0/8")
+    assert proxied.needs_tokens  # on loopback too
 
 
 def test_what_keeps_it_from_starting_is_told(folder: Path, served: list[ServiceSettings]) -> None:

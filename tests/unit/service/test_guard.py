@@ -170,12 +170,6 @@ def test_what_speaks_of_other_files_is_withheld_and_counted(line: str) -> None:
     assert "no_such" in told
 
 
-def test_what_a_process_wrote_is_withheld() -> None:
-    """Standard error of a process that has run a stranger's kernel is not for callers."""
-    told = redact(f"cpu: the process died (SIGABRT){WROTE}root:x:0 | /etc/shadow", _KERNEL)
-    assert told == "cpu: the process died (SIGABRT); what the process wrote is withheld"
-
-
 def test_paths_of_the_installation_are_removed() -> None:
     """Whatever error names them; fractions, routes and URLs are no paths of the host."""
     text = "1/2 of GET /v1/devices at http://x.example/usr/y; a/usr/b, float4/float8"
@@ -186,14 +180,16 @@ def test_paths_of_the_installation_are_removed() -> None:
     assert "/usr" not in message_of(SignatureError("see /usr/include/x.h, line 3"))
 
 
-def test_remarks_of_answers_are_told_as_errors_are() -> None:
-    """Warnings and reasons may hold an error's text."""
+def test_remarks_and_last_words_are_told_as_errors_are() -> None:
+    """Warnings and reasons may hold an error's text, and what a stranger's kernel wrote."""
+    told = redact(f"cpu: the process died (SIGABRT){WROTE}root:x:0 | /etc/shadow", _KERNEL)
+    assert told == "cpu: the process died (SIGABRT); what the process wrote is withheld"
     estimate = replace(
         make_estimate(1.0),
         warnings=("not counted: refused:\n/etc/x:1:1: error: root",),
         explanation=Explanation(tier=Tier.LINEAR, missing={"hybrid": "in /usr/share/x: no"}),
     )
-    told = redact_estimate(estimate, _KERNEL)
-    assert "root" not in str(told.warnings)
-    assert told.explanation is not None
-    assert told.explanation.missing == {"hybrid": "in (path withheld): no"}
+    answer = redact_estimate(estimate, _KERNEL)
+    assert "root" not in str(answer.warnings)
+    assert answer.explanation is not None
+    assert answer.explanation.missing == {"hybrid": "in (path withheld): no"}

@@ -31,11 +31,7 @@ def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _add(state: ServiceState, *, devices: tuple[str, ...] = ()) -> str:
     job = JobRecord(
-        id=f"job-{len(state.jobs.list())}",
-        kind=JobKind.TRAIN,
-        options={"model": "hybrid"},
-        created_at=datetime.now(UTC),
-        devices=devices,
+        id="job", kind=JobKind.TRAIN, options={}, created_at=datetime.now(UTC), devices=devices
     )
     return state.jobs.add(job)[0].id
 
@@ -53,13 +49,10 @@ def _run(state: ServiceState, folder: Path, job: str, until: Callable[[], bool])
         return {"fake-device-0000"}
 
     async def work() -> None:
+        done = Task(entry=f"support.jobs_to_do:{job}", returns=str, gives=str)
+        database = str(folder / "rows.sqlite")
         runner = JobRunner(
-            state,
-            devices,
-            database=str(folder / "rows.sqlite"),
-            registry=None,
-            task=Task(entry=f"support.jobs_to_do:{job}", returns=str, gives=str),
-            most_crashes=2,
+            state, devices, database=database, registry=None, task=done, most_crashes=2
         )
         task = asyncio.create_task(runner.run())
         while not await asyncio.to_thread(until):

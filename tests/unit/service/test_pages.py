@@ -16,7 +16,7 @@ from kernelcast.records.errors import CompileError, NoDeviceError
 from kernelcast.records.service_state import JobKind
 from kernelcast.service import ServiceSettings
 from kernelcast.service.pages.lab import fields_of_content, list_examples
-from support.served_pages import add_job
+from support.served_pages import SHOWN_PAGES, add_job
 from support.service_attacks.target import add_tokens
 from support.service_backend import FIRST, FakeBackend, failing, open_client, service_of
 
@@ -31,20 +31,13 @@ SAXPY = """kernel void saxpy(global const float *x, global float *y, float a) {
 
 @pytest.fixture
 def fields() -> Fields:
-    """Give fields that can be sent."""
     return {
-        "code": SAXPY,
-        "kernel": "saxpy",
-        "parameters": "N = 2 ** 16",
-        "global_size": "{N}",
-        "local_size": "64",
+        "code": SAXPY, "kernel": "saxpy", "parameters": "N = 2 ** 16", "global_size": "{N}",
+        "local_size": "64", "device": FIRST, "sampling": "auto", "machine": "a100",
+        "method": "analytic",
         "args": 'buffer: float32, count: "{N}", init: uniform\n'
         'buffer: float32, count: "{N}"\nscalar: float32, value: 2.0',
-        "device": FIRST,
-        "sampling": "auto",
-        "machine": "a100",
-        "method": "analytic",
-    }
+    }  # fmt: skip
 
 
 def _errors_of(text: str) -> dict[str, str]:
@@ -96,7 +89,6 @@ def test_where_kernels_are_not_run(
     [
         ({"code": " "}, "code", "paste OpenCL C"),
         ({"code": "void f() {}", "kernel": ""}, "code", "has no kernel"),
-        ({"code": "#include <x.h>"}, "code", "#include"),
         ({"code": SAXPY + SAXPY.replace("saxpy", "other"), "kernel": ""}, "kernel", "saxpy, other"),
         ({"build_options": "-I/etc"}, "build_options", "-I/etc"),
         ({"parameters": "N"}, "parameters", "NAME = VALUE"),
@@ -106,13 +98,9 @@ def test_where_kernels_are_not_run(
         ({"local_size": "0"}, "local_size", "at least 1"),
         ({"args": ""}, "args", "a line per argument"),
         ({"args": "buffer float32"}, "args", "unknown key"),
-        ({"args": "buffer: nope, count: 3"}, "args", "nope"),
         ({"args": "buffer: float32, count: 2 ** 40"}, "args", "bytes"),
-        *(
-            ({"args": args}, "args", "argument 1")
-            for args in ("{" * 50, "buffer: &a [*a]", "scalar: int32, value: 2026-01-01",
-                         "scalar: int32, value: !!binary aGk=")
-        ),
+        ({"args": "buffer: &a [*a]"}, "args", "argument 1"),
+        ({"args": "scalar: int32, value: 2026-01-01"}, "args", "argument 1"),
         ({"device": ""}, "device", "at least one device"),
         ({}, "code", "line 3: no <such> thing"),
     ],
@@ -188,31 +176,23 @@ def test_an_example_survives_its_address() -> None:
         assert again.to_content() == fields.to_content()
 
 
-PAGES = (
-    "/", "/kernels", "/kernels/devices", "/devices", "/accuracy", "/accuracy/compare",
-    "/accuracy/models", "/jobs", "/lab",
-)  # fmt: skip
-MOVED = {
-    "/observations": "/kernels", "/estimates?x=1": "/kernels?show=estimates&x=1",
-    "/comparing?of=1": "/accuracy/compare?of=1", "/models": "/accuracy/models",
-}  # fmt: skip
-FORM = {"origin": "http://127.0.0.1", "content-type": "application/x-www-form-urlencoded"}
-
-
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", SHOWN_PAGES)
 def test_every_page_is_sound(client: TestClient, check_page: Check, path: str) -> None:
     """Pages answer without data, well formed, with their place in the navigation marked."""
     text = check_page(client.get(path))
-    assert text.count('aria-current="page"') >= 1
+    assert ('aria-current="page"' in text) == (path not in {"/audit", "/docs"})
     assert 'href="#main"' in text
     assert 'aria-live="polite"' in text
 
 
-@pytest.mark.parametrize(("path", "target"), MOVED.items())
-def test_pages_that_moved_lead_on(client: TestClient, path: str, target: str) -> None:
+def test_pages_that_moved_lead_on(client: TestClient) -> None:
     """Addresses of before are no dead ends, and keep what was asked."""
-    answer = client.get(path, follow_redirects=False)
-    assert (answer.status_code, answer.headers["location"]) == (307, target)
+    for path, target in {
+        "/observations": "/kernels", "/estimates?x=1": "/kernels?show=estimates&x=1",
+        "/comparing?of=1": "/accuracy/compare?of=1", "/models": "/accuracy/models",
+    }.items():  # fmt: skip
+        answer = client.get(path, follow_redirects=False)
+        assert (answer.status_code, answer.headers["location"]) == (307, target)
 
 
 @pytest.fixture
@@ -249,17 +229,14 @@ def test_without_tls_the_cookie_has_its_plain_name(locked: tuple[TestClient, str
     The pictures of a page would count as guesses otherwise.
     """
     client, token = locked
-    headers = FORM | {"x-forwarded-proto": "https"}
-    cookie = client.post("/sign-in", content=f"token={token}", headers=headers)
+    headers = {"origin": "http://127.0.0.1", "x-forwarded-proto": "https"}
+    cookie = client.post("/sign-in", data={"token": token}, headers=headers)
     assert cookie.headers["set-cookie"].startswith("kernelcast_token=")
     assert "Secure" not in cookie.headers["set-cookie"]
     client.cookies.set("kernelcast_token", "kc_000000000000_" + "a" * 43)
     answer = client.get("/devices")
     assert answer.status_code == 303
     assert 'kernelcast_token=""' in answer.headers["set-cookie"]
-
-
-FIGURE = "/devices/machines/a100/saturation"
 
 
 def test_a_damaged_calibration_is_told(client: TestClient, check_page: Check, folder: Path) -> None:
@@ -291,27 +268,21 @@ def test_no_device_at_all(
 
 def test_pictures_in_both_themes(client: TestClient) -> None:
     """Dark is drawn in light ink; both hold no script and nothing from elsewhere."""
-    light, dark = (client.get(f"{FIGURE}.svg?theme={theme}") for theme in ("light", "dark"))
+    figure = "/devices/machines/a100/saturation.svg"
+    light, dark = (client.get(figure, params={"theme": theme}) for theme in ("light", "dark"))
     assert light.headers["content-type"] == "image/svg+xml"
-    assert light.text != dark.text
     assert "#1b1d21" in light.text
     assert "#1b1d21" not in dark.text
-    assert "#010203" not in light.text
     assert "<script" not in light.text
 
 
-def test_the_button_starts_a_calibration(
-    client: TestClient, post: Callable[..., httpx.Response], check_page: Check
-) -> None:
+def test_the_button_starts_a_calibration(client: TestClient, post: Post, check_page: Check) -> None:
     """The job is audited, and shown instead of the button of its device."""
     answer = post("/jobs", {"kind": "calibrate", "devices": FIRST, "effort": "quick"})
     assert [one.action for one in service_of(client).state.audit.list(most=5)] == ["start_job"]
     text = check_page(client.get("/devices"))
     assert f'href="{answer.headers["location"]}"' in text
     assert text.count('name="kind" value="calibrate"') == 1
-
-
-HTML = {"accept": "text/html"}
 
 
 @pytest.mark.parametrize(
@@ -333,7 +304,7 @@ HTML = {"accept": "text/html"}
     ],
 )  # fmt: skip
 def test_a_form_starts_a_job(
-    client: TestClient, post: Callable[..., httpx.Response], kind: str, fields: dict[str, Any],
+    client: TestClient, post: Post, kind: str, fields: dict[str, Any],
     options: dict[str, Any],
 ) -> None:  # fmt: skip
     """With the options that the API takes."""
@@ -341,7 +312,7 @@ def test_a_form_starts_a_job(
     [job] = client.get("/v1/jobs").json()["jobs"]
     assert (job["kind"], job["options"]) == (kind, options)
     assert answer.headers["location"] == f"/jobs/{job['id']}"
-    page = client.get(answer.headers["location"], headers=HTML).text
+    page = client.get(answer.headers["location"]).text
     assert "queued" in page
     assert "asked for by local" in page
 
@@ -372,6 +343,6 @@ def test_results_are_tables(
 ) -> None:
     """Of every kind of job; the whole result is a file."""
     job_id = add_job(service_of(client).state, kind, result=result)
-    page = client.get(f"/jobs/{job_id}", headers=HTML).text
+    page = client.get(f"/jobs/{job_id}").text
     assert all(one in page for one in told)
     assert client.get(f"/jobs/{job_id}/result.json").json() == result

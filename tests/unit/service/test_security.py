@@ -58,15 +58,6 @@ def test_running_kernels_needs_scope_and_permission(
     assert tiers == ["linear", "analytic"]
 
 
-def test_what_is_no_token_is_refused(guarded: ServiceSettings, backend: FakeBackend) -> None:
-    """401 with the scheme that is wanted."""
-    with open_client(guarded, backend) as client:
-        for header in (b"", b"Bearer", b"Bearer x", b"Basic abc", b"kc_0_1", b"Bearer \xff"):
-            answer = client.get("/v1/devices", headers={"authorization": header})
-            assert answer.status_code == 401
-            assert answer.headers["www-authenticate"] == "Bearer"
-
-
 def test_secrets_are_kept_nowhere(
     guarded: ServiceSettings, backend: FakeBackend, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -105,11 +96,14 @@ def test_tokens_of_a_file(guarded: ServiceSettings, backend: FakeBackend, tmp_pa
         make_token("a\0b", frozenset())
 
 
-def test_a_strangers_body_is_not_read(guarded: ServiceSettings, backend: FakeBackend) -> None:
-    """401 without it; where one signs in, a token's worth of a body is read."""
+def test_strangers_are_refused_unread(guarded: ServiceSettings, backend: FakeBackend) -> None:
+    """401 with the scheme that is wanted; where one signs in, a token's worth of a body is read."""
     body = b"x" * 5000
     form = {"content-type": "application/x-www-form-urlencoded", "origin": "http://127.0.0.1"}
     with open_client(guarded, backend) as client:
+        for header in (b"", b"Bearer", b"Bearer x", b"Basic abc", b"kc_0_1", b"Bearer \xff"):
+            answer = client.get("/v1/devices", headers={"authorization": header})
+            assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
         refused = client.post("/v1/observations", content=body)
         assert (refused.status_code, refused.headers["connection"]) == (401, "close")
         assert client.post("/sign-in", content=body, headers=form).status_code == 413

@@ -7,6 +7,7 @@ import socket
 import struct
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -36,34 +37,20 @@ TASK: Task[Interval] = Task(entry="unused:unused", returns=Interval, gives=int, 
 GOOD = {"seconds": 2.0, "low": 1.0, "high": 3.0, "coverage": 0.9}
 
 
-class SpokenFor:
-    """Stands for a child; what it says was written by somebody else."""
-
-    def __init__(self, said: bytes) -> None:
-        ours, self._theirs = socket.socketpair()
-        self.channel = Channel(ours)
-        self._theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, len(said) + 4096)
-        self._theirs.sendall(said)
-
-    def order(self, *_: object, **__: object) -> None:
-        """Take no notice."""
-
-    def explain_death(self, subject: str, stage: str) -> str:
-        """Say nothing."""
-        return f"{subject}: died at {stage}"
-
-
 def frame(content: object) -> bytes:
-    """Frame a message."""
     text = content if isinstance(content, bytes) else json.dumps(content).encode()
     return struct.pack(">Q", len(text)) + text
 
 
 def hear(said: bytes, *, timeout_s: float = 5.0) -> list[Any]:
-    """Listen to a child to the end."""
-    child: Any = SpokenFor(said)
-    heard = converse(child, TASK, None, timeout_s=timeout_s, subject="d")
-    return [one.content for one in heard]
+    """Listen to the end to a child that says what somebody else wrote."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, len(said) + 4096)
+        theirs.sendall(said)
+        child = Mock(channel=Channel(ours))
+        heard = converse(child, TASK, None, timeout_s=timeout_s, subject="d")
+        return [one.content for one in heard]
 
 
 def test_what_is_right_is_taken() -> None:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -87,14 +88,8 @@ def _stand_in_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ask(name: str, arguments: object, *, returns: Any = str, **options: Any) -> Any:  # noqa: ANN401
-    """Have a child do a task of this module."""
     task = Task(entry=f"stand_ins:{name}", returns=returns)
     return run_isolated(task, arguments, **{"timeout_s": 200, "subject": "d", **options})
-
-
-def is_alive(process_id: int) -> bool:
-    """Tell whether a process exists."""
-    return Path(f"/proc/{process_id}").exists()
 
 
 def test_gives_the_result_and_reports_progress() -> None:
@@ -159,20 +154,15 @@ def test_a_hang_ends_in_time(
     assert str(caught.value).startswith(
         f"intel-cpu: no answer within 200 s (stage: {told}); {suspect} may never end."
     )
-    assert stage is not None or not is_alive(int(told))
+    assert stage is not None or not Path(f"/proc/{told}").exists()
 
 
 def test_an_interrupted_parent_leaves_no_child() -> None:
     """Ends the child where the parent is interrupted while it waits."""
-    seen: list[int] = []
-
-    def _interrupt(stage: str) -> None:
-        seen.append(int(stage))
-        raise KeyboardInterrupt
-
+    interrupt = Mock(side_effect=KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
-        ask("hang", None, report=_interrupt)
-    assert not is_alive(seen[0])
+        ask("hang", None, report=interrupt)
+    assert not Path(f"/proc/{interrupt.call_args.args[0]}").exists()
 
 
 def test_talkative_compilers_do_not_block() -> None:
@@ -180,18 +170,15 @@ def test_talkative_compilers_do_not_block() -> None:
     assert ask("chatter", 200_000) == "done"
 
 
-LOOK = Task(entry="stand_ins:look", returns=str)
-
-
-def _ask(children: WarmChildren, key: str, name: str) -> tuple[str, bool]:
-    messages = children.stream(key, LOOK, name, timeout_s=30.0, subject="child")
-    pid, _, is_there = take_result(LOOK, messages, "child").partition(" ")
-    return pid, is_there == "True"
-
-
 def test_child_started_ahead_is_ready(tmp_path: Path) -> None:
     """Imports modules and calls functions with a text before its first task; does that though a
     step fails, and one to do beside never ends; any device takes it over."""
+    look = Task(entry="stand_ins:look", returns=str)
+
+    def ask_child(key: str, name: str) -> list[str]:
+        messages = children.stream(key, look, name, timeout_s=30.0, subject="child")
+        return take_result(look, messages, "child").split()
+
     children, place = WarmChildren(), tmp_path / "made"
     os.mkfifo(tmp_path / "pipe")
     steps = ["no_such_module", "os:no_such:text", f"os:mkdir:{place}", "wave",
@@ -199,10 +186,10 @@ def test_child_started_ahead_is_ready(tmp_path: Path) -> None:
     try:
         children.start_ahead(steps)
         children.start_ahead(["colorsys"])
-        first = _ask(children, SPARE, "wave")
-        assert first[1]
+        process_id, is_imported = ask_child(SPARE, "wave")
+        assert is_imported == "True"
         assert place.is_dir()
-        assert _ask(children, "device", "colorsys") == (first[0], False)
+        assert ask_child("device", "colorsys") == [process_id, "False"]
     finally:
         children.close()
 

@@ -31,16 +31,11 @@ def secrets(tmp_path: Path) -> tuple[str, ...]:
     names = ("observations.sqlite", "observations.sqlite-wal", "tokens", "model.skops")
     for name in names:
         (tmp_path / name).write_text("secret")
-    return (
-        *(str(tmp_path / name) for name in names),
-        "/etc/shadow",
-        "/etc/passwd",
-        str(Path.cwd()),
-    )
+    hidden = ("/etc/shadow", "/etc/passwd", str(Path.cwd()))
+    return (*(str(tmp_path / name) for name in names), *hidden)
 
 
 def look(secrets: tuple[str, ...], confinement: Confinement | None) -> tuple[str, ...]:
-    """Give what a process of ours can see."""
     return run_isolated(VIEW, secrets, timeout_s=60, subject="d", confinement=confinement)
 
 
