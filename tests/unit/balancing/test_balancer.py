@@ -177,10 +177,7 @@ def test_others_finish_the_work_of_one_that_fails(
 
 def test_error_says_who_failed_when_nobody_is_left() -> None:
     """With all devices broken the arrays are as before, and each device's reason is named."""
-    devices = [
-        FakeDevice(compute=_update, failing={Run: 0}),
-        FakeDevice(compute=_update, failing={Run: 1}),
-    ]
+    devices = [FakeDevice(compute=_update, failing={Run: runs}) for runs in (0, 1)]
     with pytest.raises(KernelcastError, match=r"fake-0 broke.*fake-1 broke"):
         _balance(devices)
 

@@ -42,6 +42,9 @@ def test_a_device_that_cannot_be_served_ends_with_status_1(
     assert [one["name"] for one in trained] == [f"linear/{name}" for name in NAMES[1:]]
     assert refused["name"] == f"linear/{NAMES[0]}"
     assert refused["error_message"] in result.stderr
+    told = "2 measured, 2 of these sampled, of 1 kernel; at least 3 kernels"
+    assert told in refused["error_message"]
+    assert f"kernelcast collect --device {NAMES[0]}" in refused["error_message"]
 
 
 def test_an_interrupt_keeps_what_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,6 +95,7 @@ def test_devices_that_lack_kernels_end_with_status_1(
     result = run_command(*words)
     assert result.exit_code == 1
     assert "every model on device-2: 1 row, 1 measured" in result.stderr
+    assert "kernelcast collect --device device-2" in result.stderr
     judged = {one.device for one in report_from_json(result.stdout).scores}
     assert judged == {"device-0", "device-1"}
     assert run_command(*words, "--device", "device-1").exit_code == 0

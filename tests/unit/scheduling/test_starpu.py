@@ -139,18 +139,19 @@ def test_estimates_and_times_become_entries(folder: Path) -> None:
     assert [one["footprint"] for one in told] == [f"{one.footprint:08x}" for one in asked]
 
 
-def test_estimates_of_two_devices_need_a_name(folder: Path) -> None:
-    """--device chooses; without it both are named."""
+def test_what_leaves_an_export_unclear_is_told(folder: Path) -> None:
+    """Estimates of two devices unless --device chooses, launches that differ in their arguments
+    alone, and a path longer than StarPU's buffer of 255 letters."""
     both = [make_row(n, s, d) for n in (1024, 4096) for d, s in (("a-1", 1e-3), ("b-1", 2e-3))]
     assert "a-1, b-1" in run(folder, rows=both, status=2)
     told = json.loads(run(folder, "--device", "opencl0=b", rows=both))
     assert told[0]["seconds"] == 2e-3
     run(folder, "--device", "opencl3=b", rows=both, status=2)
     run(folder, "--device", "b", rows=both, status=2)
-
-
-def test_one_estimate_does_not_serve_two_sizes(folder: Path) -> None:
-    """Launches that differ in their arguments alone cannot be told apart in such files."""
+    long = folder / ("x" * 240)
+    assert "shorten the folder" in run(
+        folder, "--into", long, "--device", "opencl0=b", rows=both, status=2
+    )
     (folder / "triad.yaml").write_text(PROBLEM.replace('global_size: ["{N}"]', "global_size: [64]"))
     assert "same index space" in run(folder, rows=[make_row(64, 1e-3)], status=2)
 
@@ -239,15 +240,6 @@ def test_loops_are_extrapolated_with_their_start() -> None:
         extrapolate([(0, 100, 1.0)], units=50)
     with pytest.raises(InputError, match="samples"):
         extrapolate([], units=50)
-
-
-def test_paths_that_starpu_would_cut_off_are_refused(folder: Path) -> None:
-    """Its buffer holds 255 letters."""
-    (folder / "codelets.yaml").write_text(
-        CODELETS.replace("      opencl0: {problem: triad.yaml}\n", "")
-    )
-    run(folder)
-    assert "shorten the folder" in run(folder, "--into", folder / ("x" * 240), status=2)
 
 
 def test_kernels_are_estimated_now(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,13 +27,6 @@ def observations() -> list[Observation]:
     return [*read_parquet(PATH)]
 
 
-@pytest.fixture(scope="module")
-def few(observations: list[Observation]) -> list[Observation]:
-    """Choose few of them that calibrate a model, of too few families for a correction."""
-    known = read_launches(observations, RowFilter())
-    return sorted(known, key=lambda one: one.launch.kernel.label)[:40]
-
-
 def test_two_moments_stand_for_an_estimates(observations: list[Observation]) -> None:
     """Gives each launch the samples that a first answer has, at most two moments of them."""
     launches = read_launches(observations)
@@ -47,9 +40,13 @@ def test_two_moments_stand_for_an_estimates(observations: list[Observation]) -> 
 
 
 def test_models_of_device_runtime_and_cpu_are_calibrated_and_shown(
-    few: list[Observation], tmp_path: Path
+    observations: list[Observation], tmp_path: Path
 ) -> None:
-    """Publishes one each, as versions that can be looked at; they name the rows' CPU model."""
+    """Publishes one each, as versions that can be looked at; they name the rows' CPU model. A
+    device of too few kernels is left to the models of others."""
+    assert calibrate_evidence(observations[:20], lambda _: None) == []
+    known = read_launches(observations, RowFilter())
+    few = sorted(known, key=lambda one: one.launch.kernel.label)[:40]  # too few for a correction
     registry = VersionedFiles(url=str(tmp_path))
     found = calibrate_evidence(few, machines_beside([PATH]))
     assert [name for name, *_ in found] == [
@@ -64,11 +61,6 @@ def test_models_of_device_runtime_and_cpu_are_calibrated_and_shown(
     ours = [replace(one, versions={**one.versions, CPU_MODEL: str(REVISION)}) for one in few]
     ((_, model, _),) = calibrate_evidence(ours, lambda _: None, [found[0][0]])
     assert model.facts[CPU_MODEL] == REVISION
-
-
-def test_too_few_launches_calibrate_nothing(observations: list[Observation]) -> None:
-    """Leaves devices of few kernels to the models of others."""
-    assert calibrate_evidence(observations[:20], lambda _: None) == []
 
 
 def test_a_shipped_model_is_made_anew_of_the_same_rows() -> None:

@@ -6,10 +6,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
-from kernelcast.cli import app
 from kernelcast.training.table import load_training_table, read_observations
+from support.commands import run_command
 
 PROBLEM = """\
 code: kernel void scale(global float *x) { x[get_global_id(0)] *= 2; }
@@ -88,33 +87,23 @@ def test_a_problem_file_gives_what_the_source_tells(tmp_path: Path) -> None:
 def test_a_model_without_samples_is_trained_and_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`train --rows` says that it takes the model that needs none, and how good it is."""
-    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
-    path = write(tmp_path, make_columns())
-    words = ["train", "--rows", str(path), "--jobs", "1", "--json"]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 0, result.stderr
-    assert "the model static is trained" in result.stderr
-    (one,) = json.loads(result.stdout)
-    assert (one["name"], one["rows"]) == ("static/my-device", 24)
-    (score,) = one["validation"]
-    assert score["mean"] < 0.3
-    assert np.isnan(load_training_table([path]).linear_s).all()
-
-
-def test_rows_without_a_size_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`train --rows` and `data import` say which rows a model without samples leaves out."""
+    """`train --rows` says that it takes the model that needs none, how good it is, and as `data
+    import` does which rows it leaves out."""
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
     columns = make_columns()
     columns["N"][3] = None
     path = write(tmp_path, columns)
-    words = ["train", "--rows", str(path), "--jobs", "1", "--no-validation", "--json"]
-    result = CliRunner().invoke(app, words)
+    result = run_command("train", "--rows", path, "--jobs", 1, "--json")
     assert result.exit_code == 0, result.stderr
+    assert "the model static is trained" in result.stderr
     assert "1 of 24 rows are left out, they have no time that static starts from" in result.stderr
-    assert json.loads(result.stdout)[0]["rows"] == 23
-    result = CliRunner().invoke(app, ["data", "import", str(path)])
-    assert "1 rows have no static.size_n_count" in result.stdout
+    (one,) = json.loads(result.stdout)
+    assert (one["name"], one["rows"]) == ("static/my-device", 23)
+    (score,) = one["validation"]
+    assert score["mean"] < 0.3
+    assert np.isnan(load_training_table([path]).linear_s).all()
+    imported = run_command("data", "import", path)
+    assert "1 rows have no static.size_n_count" in imported.stdout
 
 
 def test_exact_copies_of_rows_count_once_and_are_told(tmp_path: Path) -> None:

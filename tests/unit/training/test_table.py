@@ -14,7 +14,6 @@ from kernelcast.records.machine import CacheFacts, MachineDescription
 from kernelcast.records.observation import Observation, ObservationFlag
 from kernelcast.records.problem import DeviceIdentity, KernelIdentity, digest_text
 from kernelcast.training.table import (
-    identify_problem,
     load_training_table,
     read_observations,
     tabulate,
@@ -81,15 +80,6 @@ def test_rows_without_what_was_asked_for_are_left_out() -> None:
         tabulate(others[1:2])
 
 
-def test_flagged_rows_are_named_where_nothing_is_left(tmp_path: Path) -> None:
-    """A collection on a busy machine is told from one that never ran."""
-    flagged = replace(observe(), flags=frozenset({ObservationFlag.CONTAMINATED}))
-    with open_store(tmp_path / "rows.sqlite") as store:
-        store.add(flagged)
-    with pytest.raises(InputError, match="1 flagged as contaminated"):
-        load_training_table([tmp_path / "rows.sqlite"])
-
-
 def test_newer_analytic_features_complete_samples_and_older_ones_are_not_mixed() -> None:
     """One row of two sources has the samples of one, the features of the newer CPU model."""
     names = ("analytic.estimate_s", *SCHEMA.names)
@@ -109,23 +99,19 @@ def test_newer_analytic_features_complete_samples_and_older_ones_are_not_mixed()
     assert left_out["analytic features of CPU models before revision 4, of these rows"] == 1
 
 
-def test_the_same_launch_is_the_same_problem_on_every_device() -> None:
-    """Devices are ranked by launches that they share."""
-    here, there, other = (
-        observe(device="one"), observe(device="two"), observe("copy")
-    )  # fmt: skip
-    problems = [identify_problem(one.launch) for one in (here, there, other)]
-    assert problems[0] == problems[1] != problems[2]
-
-
 def test_peaks_come_with_the_device() -> None:
-    """Puts a device's peaks beside each of its rows, NaN where they are not known."""
+    """Puts a device's peaks beside each of its rows, NaN where they are not known; the same launch
+    is the same problem on every device."""
     size = Trait(value=1_000_000, source=TraitSource.MEASURED)
     machine = MachineDescription(
         id="one", name="One", kind=DeviceKind.CPU, caches=(CacheFacts(name="L1", size_bytes=size),)
     )
-    rows = [observe(device=name) for name in ("one", "two")]
+    rows = [observe(device="one"), observe(device="two"), observe("copy", device="two")]
     table = tabulate(rows, find_machine={"one": machine}.get)
+    places = zip(table.kernels, table.devices, table.problems, strict=True)
+    problems = {(kernel, device): problem for kernel, device, problem in places}
+    here, there = (problems["streams/triad", name] for name in ("one", "two"))
+    assert here == there != problems["streams/copy", "two"]
     by_device = dict(zip(table.devices.tolist(), table.cache_bytes.tolist(), strict=True))
     assert by_device["one"] == 1e6
     assert np.isnan(by_device["two"])
@@ -144,7 +130,8 @@ def test_schemas_of_one_version_are_joined_and_others_refused() -> None:
 
 
 def test_rows_of_older_samplers_are_left_out_and_told(tmp_path: Path) -> None:
-    """Learns from one way of sampling: each device's newest; says how many rows that costs."""
+    """Learns from one way of sampling, each device's newest, and says how many rows that costs; a
+    revision that is no number is not taken for the first."""
     path = tmp_path / "rows.sqlite"
     newest = {"sampler": "2"}
     rows = [
@@ -164,16 +151,13 @@ def test_rows_of_older_samplers_are_left_out_and_told(tmp_path: Path) -> None:
     (only,) = told
     assert only.startswith("1 observations are left out: of one, ")
     assert "revision 2" in only
-
-
-def test_a_sampler_that_is_no_number_is_refused() -> None:
-    """Names the kernel's row rather than taking it for one of the first sampler."""
     with pytest.raises(InputError, match="revision 'new'"):
         tabulate([replace(observe(), versions={"sampler": "new"})])
 
 
 def test_reads_stores_and_parquet_alike(tmp_path: Path) -> None:
-    """Rows without flags, of the devices asked for, from stores, files and folders."""
+    """Rows without flags, of the devices asked for, from stores, files and folders; where all are
+    flagged that is told."""
     flagged = replace(make_observation(0), flags=frozenset({ObservationFlag.CONTAMINATED}))
     expected = {make_observation(number).key for number in range(1, 6)}
     folder = tmp_path / "rows"
@@ -187,18 +171,21 @@ def test_reads_stores_and_parquet_alike(tmp_path: Path) -> None:
             one.launch.device.id for one in read_observations([source], devices=["device-1"])
         }
         assert only == "device-1"
-    both = list(read_observations([tmp_path / "a.sqlite", folder]))
-    assert len(both) == 10
+    assert len(list(read_observations([tmp_path / "a.sqlite", folder]))) == 10
+    with open_store(tmp_path / "b.sqlite") as store:
+        store.add(flagged)
+    with pytest.raises(InputError, match="1 flagged as contaminated"):
+        load_training_table([tmp_path / "b.sqlite"])
 
 
 def test_sources_that_are_not_there_are_errors(tmp_path: Path) -> None:
     """A missing file and a folder without Parquet files."""
-    with pytest.raises(InputError, match="there is no store"):
-        list(read_observations([tmp_path / "none.sqlite"]))
-    with pytest.raises(InputError, match="no Parquet files"):
-        list(read_observations([tmp_path]))
-    (tmp_path / "cut.parquet").write_bytes(b"PAR1")
-    with pytest.raises(InputError, match=r"cut\.parquet: is no Parquet file"):
-        list(read_observations([tmp_path]))
-    with pytest.raises(InputError, match=r"cut\.parquet: is no Parquet file"):
-        list(read_observations([tmp_path / "cut.parquet"]))
+    folder, cut = tmp_path / "folder", tmp_path / "cut.parquet"
+    folder.mkdir()
+    cut.write_bytes(b"PAR1")
+    for source, told in (
+        (tmp_path / "none.sqlite", "there is no store"), (folder, "no Parquet files"),
+        (cut, r"cut\.parquet: is no Parquet file"), (tmp_path, r"cut\.parquet: is no Parquet file"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=told):
+            list(read_observations([source]))

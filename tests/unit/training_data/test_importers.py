@@ -10,7 +10,7 @@ import pytest
 from kernelcast.records.arithmetic import evaluate_size
 from kernelcast.records.errors import InputError
 from kernelcast.records.frames import to_frame
-from kernelcast.records.observation import Observation, Origin
+from kernelcast.records.observation import Origin
 from kernelcast.training_data.importers.tables import ImportFileError, find_data_set
 from kernelcast.training_data.importers.tuning import TuningFiles, read_tuning
 from kernelcast.training_data.store import open_store
@@ -34,10 +34,23 @@ def cut(name: str, folder: Path, rows: int) -> Path:
     return path
 
 
-def first(name: str, folder: Path, rows: int = 40) -> list[Observation]:
-    """Read the first rows of a data set."""
-    path = cut(name, folder, rows)
-    return list(find_data_set(path).read(path))
+def test_rows_mark_what_they_lack_and_join_repeated_runs(tmp_path: Path) -> None:
+    """AIWC's are medians of forty runs without index space, single runs or noise; ten runs of
+    RAJAPerf are one observation with their median."""
+    path = cut("aiwc_opendwarfs", tmp_path, 1)
+    (one,) = find_data_set(path).read(path)
+    (row,) = pq.read_table(path).to_pylist()
+    assert (one.seconds, one.runs.run_count) == (row["time_s"], 40)
+    assert (one.launch.ndrange, one.runs.noise, one.runs.durations_s) == (None, None, ())
+    assert one.features is not None
+    assert one.features.as_dict()["static.work_items_count"] == row["aiwc_workitems"]
+    assert one.launch.parameters == {"input_size": "tiny"}
+    path = cut("rajaperf_cpu", tmp_path, 3685)
+    repeated = [one for one in find_data_set(path).read(path) if one.runs.run_count == 10]
+    assert len(repeated) > 100
+    one = repeated[0]
+    assert min(one.runs.durations_s) <= one.seconds <= max(one.runs.durations_s)
+    assert one.launch.device.driver == "gcc-10.3.1 O0"
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -53,17 +66,6 @@ def test_data_sets_are_read_whole(name: str, tmp_path: Path) -> None:
     assert len(set(table["kernel"])) == kernels
     assert len(set(table["device_id"])) == devices
     assert set(table["origin"]) == {Origin.IMPORTED.value}
-
-
-def test_aiwc_marks_what_it_lacks(tmp_path: Path) -> None:
-    """Has medians of forty runs and no index space, single runs or noise."""
-    one = first("aiwc_opendwarfs", tmp_path, 1)[0]
-    row = pq.read_table(REFERENCE / FILES["aiwc_opendwarfs"][0]).slice(0, 1).to_pylist()[0]
-    assert (one.seconds, one.runs.run_count) == (row["time_s"], 40)
-    assert (one.launch.ndrange, one.runs.noise, one.runs.durations_s) == (None, None, ())
-    assert one.features is not None
-    assert one.features.as_dict()["static.work_items_count"] == row["aiwc_workitems"]
-    assert one.launch.parameters == {"input_size": "tiny"}
 
 
 def test_amaris_has_grids_and_counters_in_our_units(tmp_path: Path) -> None:
@@ -87,21 +89,16 @@ def test_amaris_has_grids_and_counters_in_our_units(tmp_path: Path) -> None:
 
 
 def test_neusight_leaves_sums_over_kernels_out(tmp_path: Path) -> None:
-    """Skips rows of several kernels, and tells repeated measurements apart."""
-    path = REFERENCE / FILES["neusight"][0]
-    table = pq.read_table(path)
+    """Skips rows of several kernels, and tells repeated measurements apart; takes figures of
+    devices from the table beside the file, and refuses a broken one."""
+    table, path = pq.read_table(REFERENCE / FILES["neusight"][0]), tmp_path / "some.parquet"
     several = table.filter(pa.compute.greater(table["n_kernels"], 1)).slice(0, 5)
     single = table.slice(0, 5)
-    pq.write_table(pa.concat_tables([several, single, single]), tmp_path / "some.parquet")
-    found = list(find_data_set(tmp_path / "some.parquet").read(tmp_path / "some.parquet"))
+    pq.write_table(pa.concat_tables([several, single, single]), path)
+    found = list(find_data_set(path).read(path))
     assert len({one.key for one in found}) == len(found) == 10
     assert sum(one.measurement != "" for one in found) >= 5
     assert not any("machine" in name for one in found for name in one.features.names)  # type: ignore[union-attr]  # all have features
-
-
-def test_neusight_knows_its_devices(tmp_path: Path) -> None:
-    """Takes figures of devices from the table beside the file, and refuses a broken one."""
-    path = cut("neusight", tmp_path, 3)
     devices = tmp_path / "devices.csv"
     devices.write_bytes((REFERENCE / "neusight/devices.csv").read_bytes())
     one = next(iter(find_data_set(path).read(path)))
@@ -110,16 +107,6 @@ def test_neusight_knows_its_devices(tmp_path: Path) -> None:
     devices.write_text("Device,Mem_Bw\nx,fast\n", encoding="utf-8")
     with pytest.raises(ImportFileError, match="no table of devices"):
         next(iter(find_data_set(path).read(path)))
-
-
-def test_rajaperf_joins_repeated_runs(tmp_path: Path) -> None:
-    """Makes one observation of ten runs, with their median and noise."""
-    found = first("rajaperf_cpu", tmp_path, 3685)
-    repeated = [one for one in found if one.runs.run_count == 10]
-    assert len(repeated) > 100
-    one = repeated[0]
-    assert min(one.runs.durations_s) <= one.seconds <= max(one.runs.durations_s)
-    assert one.launch.device.driver == "gcc-10.3.1 O0"
 
 
 def test_what_is_no_data_set_is_refused(tmp_path: Path) -> None:

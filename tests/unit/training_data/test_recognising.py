@@ -121,7 +121,8 @@ def test_what_a_forked_process_writes_outlives_its_parents_store(place: Path) ->
 
 
 def test_sources_are_what_they_are_whatever_their_name(place: Path) -> None:
-    """A store called .parquet is a store, our Parquet file without that ending is one."""
+    """A store called .parquet is a store, our Parquet file without that ending is one, an empty one
+    is refused. A database is one while another holds its lock, and looking leaves no file there."""
     folder = place.parent
     misnamed, bare = folder / "store.parquet", folder / "rows"
     shutil.copy(place, misnamed)
@@ -137,17 +138,16 @@ def test_sources_are_what_they_are_whatever_their_name(place: Path) -> None:
         assert list_files(path) == [path]
     assert {*list_files(folder)} == {misnamed, folder / "empty.parquet", folder / "cut.parquet"}
     assert len(list(read_observations([misnamed]))) == len(list(read_observations([bare]))) == 5
-
-
-def test_looking_waits_for_nothing_and_leaves_nothing_behind(place: Path) -> None:
-    """A database is one while another holds its lock; no files of SQLite's are made beside it."""
-    with closing(sqlite3.connect(place.with_name("old.sqlite"))) as holder:
+    with pytest.raises(InputError, match="is empty"):
+        list(read_observations([folder / "empty.parquet"]))
+    assert (folder / "empty.parquet").stat().st_size == 0
+    with closing(sqlite3.connect(folder / "old.sqlite")) as holder:
         holder.execute("CREATE TABLE one (a)")
         holder.execute("BEGIN EXCLUSIVE")
-        before = sorted(place.parent.iterdir())
+        before = sorted(folder.iterdir())
         assert is_database(place)
-        assert is_database(place.with_name("old.sqlite"))
-        assert sorted(place.parent.iterdir()) == before
+        assert is_database(folder / "old.sqlite")
+        assert sorted(folder.iterdir()) == before
 
 
 @pytest.mark.parametrize("take", [_import, _import_parquet, _export])
@@ -159,12 +159,3 @@ def test_a_store_is_no_file_to_import_or_export_to(
         take(place)
     with open_store(place) as store:
         assert store.count() == 5
-
-
-def test_an_empty_file_is_said_to_be_empty(tmp_path: Path) -> None:
-    """A Parquet file of no bytes is refused, and no store is made of it."""
-    path = tmp_path / "rows.parquet"
-    path.touch()
-    with pytest.raises(InputError, match="is empty"):
-        list(read_observations([path]))
-    assert path.stat().st_size == 0

@@ -20,7 +20,7 @@ from kernelcast.tuning.api import (
     tune_on_device,
 )
 from kernelcast.tuning.report import TuneModels, TuneReport, TuneSettings
-from kernelcast.tuning.space import SearchSpace, read_space
+from kernelcast.tuning.space import read_space
 from kernelcast.workers import Task
 from support.builders import make_description
 
@@ -66,15 +66,9 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Device:
 
 
 @pytest.fixture
-def space(problem_file: Path) -> SearchSpace:
-    return read_space(problem_file)
-
-
-@pytest.fixture
-def tune(space: SearchSpace, machine: MachineDescription, tmp_path: Path) -> Tune:
-    return partial(
-        tune_on_device, space, make_description(), machine=machine, save=tmp_path / "runs"
-    )
+def tune(problem_file: Path, machine: MachineDescription, tmp_path: Path) -> Tune:
+    space, device = read_space(problem_file), make_description()
+    return partial(tune_on_device, space, device, machine=machine, save=tmp_path / "runs")
 
 
 def test_models_alone_run_nothing(tune: Tune, device: Device) -> None:
@@ -142,21 +136,20 @@ def test_refused_configurations_come_last(tune: Tune, device: Device, tmp_path: 
     assert (tmp_path / "runs").read_text().count('"refused"') == 1
 
 
-def test_limits_of_the_device_bar_configurations(
-    space: SearchSpace, machine: MachineDescription
+def test_what_a_device_or_the_analysis_does_not_take_says_why(
+    problem_file: Path, machine: MachineDescription
 ) -> None:
-    """A work-group larger than the device's is not modelled, and says why."""
+    """A work-group beyond the device's limit is barred; a source that the analysis does not
+    understand has no prediction, and the device may know it."""
     small = replace(make_description(), max_work_group_size=32)
-    report = tune_on_device(space, small, machine=machine)
+    report = tune_on_device(read_space(problem_file), small, machine=machine)
     assert report.valid_count == 4
     assert "the device allows at most 32" in report.configurations[-1].obstacle
-
-
-def test_errors_in_the_source_are_told(problem_file: Path, machine: MachineDescription) -> None:
-    """What no compiler takes has no prediction, and its words are handed on."""
     problem_file.write_text(problem_file.read_text().replace("*= 2.0f", "*= half"))
     report = tune_on_device(read_space(problem_file), make_description(), machine=machine)
     assert any("5 configurations have no prediction" in one for one in report.warnings)
+    assert {(one.predicted_s, one.obstacle) for one in report.configurations} == {(None, "")}
+    assert report.configurations[0].limiter.startswith("not modelled: ")
 
 
 @pytest.mark.parametrize("wrong", [{"top": 0}, {"runs": 0}, {"sampled": 0}, {"timeout_s": 0.0}])
@@ -167,7 +160,8 @@ def test_settings_are_checked(wrong: dict[str, float]) -> None:
 
 
 def test_what_was_kept_is_read_again(tmp_path: Path) -> None:
-    """Runs, builds and refusals are there for the next call, but for a line that was cut off."""
+    """Runs, builds and refusals are there for the next call, but for a line that was cut off; a
+    file of something else is neither read nor written."""
     path = tmp_path / "new" / "runs.jsonl"
     first = MeasurementFile(path)
     first.add("a", TuningEvent(number=3, kind=EventKind.STARTED))
@@ -183,16 +177,11 @@ def test_what_was_kept_is_read_again(tmp_path: Path) -> None:
     assert [(one.number, one.reason) for one in again.events["b"]] == [(0, "too large")]
     again.add("a", TuningEvent(number=3, kind=EventKind.RAN, seconds=1.0))
     assert [one.seconds for one in MeasurementFile(path).events["a"]] == [0.5, 0.25, 0.125, 1.0]
-
-
-@pytest.mark.parametrize("text", ["", "hello\n", '{"schema": "other"}\n', "[1]\n"])
-def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
-    """A file of something else is neither read nor written."""
-    path = tmp_path / "other"
-    path.write_text(text)
-    with pytest.raises(InputError, match="is no file of tuning measurements"):
-        MeasurementFile(path)
-    assert path.read_text() == text
+    for text in ("", "hello\n", '{"schema": "other"}\n', "[1]\n"):
+        path.write_text(text)
+        with pytest.raises(InputError, match="is no file of tuning measurements"):
+            MeasurementFile(path)
+        assert path.read_text() == text
 
 
 def test_a_key_holds_for_one_launch_on_one_driver(problem_file: Path) -> None:
@@ -204,7 +193,6 @@ def test_a_key_holds_for_one_launch_on_one_driver(problem_file: Path) -> None:
     launches = [(one, device, 0), (other, device, 0), (one, device, 1),
                 (one, replace(device, driver="2"), 0)]  # fmt: skip
     assert len({key_of(*launch) for launch in launches}) == 4
-    assert key_of(one, device, 0) == key_of(one, device, 0)
 
 
 @pytest.mark.parametrize("error", [KernelRunError("died"), EstimateTimeoutError("too long")])

@@ -1,16 +1,11 @@
 """What a device cannot take is known before its compiler is asked; the rest is ranked."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
-from math import prod
 from pathlib import Path
 from statistics import median
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from kernelcast.analytic.cpu.opencl.device import read_device
 from kernelcast.launches.machines import read_machine
@@ -82,17 +77,6 @@ def test_processes_find_what_one_finds(
     assert all(one.predicted_s for one in alone.values())
 
 
-def test_what_cannot_be_modelled_is_no_obstacle(
-    problem_file: Path, machine: MachineDescription
-) -> None:
-    """A kernel that the analysis does not find has no prediction, and the device may know it."""
-    problem_file.write_text(problem_file.read_text().replace("kernel: scale", "kernel: other"))
-    for one in rank(read_space(problem_file), make_description(), machine).values():
-        assert one.predicted_s is None
-        assert not one.obstacle
-        assert one.limiter.startswith("not modelled: kernel 'other' is not in")
-
-
 def test_a_machine_that_says_too_little_is_an_error(
     problem_file: Path, machine: MachineDescription
 ) -> None:
@@ -129,41 +113,15 @@ def test_chosen_configurations_are_fast_where_they_were_measured(name: str) -> N
         assert widths == ({1, device.width} if device.width > 1 else {1})
 
 
-LINE = 64
-L1 = (32768, 8)
-
-
-def walk(*steps: int, inside: tuple[bool, ...] | None = None) -> Walk:
-    return Walk("", 4, steps, (True,) * len(steps) if inside is None else inside)
-
-
-def count_loaded(walks: Sequence[Walk], extents: Sequence[int], cache: tuple[int, int]) -> float:
-    axes = [Axis(one) for one in extents]
-    return count_moved(dict.fromkeys(walks, False), axes, LINE, *cache)[0]
-
-
 def test_lines_that_a_cache_loads() -> None:
     """A column read row by row is reused where its rows fall into different sets only; what stands
     behind a loop is not executed by its iterations."""
-    extents = 64, 16  # 64 rows, then the next of 16 floats in each
-    assert count_loaded([walk(4096 + 64, 4)], extents, L1) == pytest.approx(64, rel=0.02)
-    assert count_loaded([walk(4096, 4)], extents, L1) == pytest.approx(64 * 16)
-    walks = [walk(0, 64, inside=(False, True)), walk(64, 640_000)]
-    assert count_loaded(walks, (10_000, 10_000), L1) == pytest.approx(1e8, rel=1e-3)
-
-
-@settings(max_examples=60)
-@given(
-    st.lists(st.tuples(st.integers(1, 6), st.sampled_from([0, 4, 8, 64, 256, 4096])),
-             min_size=1, max_size=4)
-)  # fmt: skip
-def test_lines_are_bounded_by_enumeration(dims: list[tuple[int, int]]) -> None:
-    """At least half and at most twice the lines that really differ, and never above executions."""
-    extents, steps = zip(*dims, strict=True)
-    chunk_lines, far = walk(*steps).find_shape([Axis(one) for one in extents], LINE)
-    counted = chunk_lines * prod(extent for extent, _ in far)
-    places = product(*(range(extent) for extent in extents))
-    real = {sum(at * step for at, step in zip(place, steps, strict=True)) // LINE
-            for place in places}  # fmt: skip
-    assert counted <= prod(extents) + 1e-9
-    assert len(real) / 2 <= counted <= 2 * len(real) + 1
+    both, column = (True, True), (64, 16)  # 64 rows, then the next of 16 floats in each
+    for walks, extents, lines in (
+        ([Walk("", 4, (4096 + 64, 4), both)], column, 64),
+        ([Walk("", 4, (4096, 4), both)], column, 64 * 16),
+        ([Walk("", 4, (0, 64), (False, True)), Walk("", 4, (64, 640_000), both)],
+         (10_000, 10_000), 1e8),
+    ):  # fmt: skip
+        loaded, *_ = count_moved(dict.fromkeys(walks, False), [*map(Axis, extents)], 64, 32768, 8)
+        assert loaded == pytest.approx(lines, rel=0.02)

@@ -50,7 +50,8 @@ def test_example_can_be_tuned(path: Path, machine: MachineDescription) -> None:
 
 
 def test_lists_are_combined_and_restricted(problem_file: Path) -> None:
-    """The last list changes fastest; sizes and options follow, what is forbidden is not there."""
+    """The last list changes fastest; sizes and options follow, what is forbidden is not there, and
+    what cannot be written has an obstacle. Later lists may use parameters above."""
     space = read_space(problem_file)
     assert space.names == ("LX", "ITEMS")
     assert [tuple(one.parameters.values()) for one in space.configurations] == [
@@ -67,22 +68,12 @@ def test_lists_are_combined_and_restricted(problem_file: Path) -> None:
     assert space.names == ("ITEMS",)
     problems = [one.problem for one in space.configurations]
     assert [one.ndrange.global_size for one in problems if one] == [(128,), (32,)]
-
-
-def test_values_of_a_list_may_use_parameters_above(problem_file: Path) -> None:
-    """A later list is computed anew for each earlier value."""
+    first, *_, last = read_space(problem_file, parameters={"N": 32}).configurations
+    assert (first.obstacle, last.problem, "64" in last.obstacle) == ("", None, True)
     text = problem_file.read_text().replace("ITEMS: [1, 4]", 'ITEMS: ["{LX} // 8", 4]')
     problem_file.write_text(text)
     found = [tuple(one.parameters.values()) for one in read_space(problem_file).configurations]
     assert found == [(8, 1), (8, 4), (16, 2), (16, 4)]
-
-
-def test_configurations_that_cannot_be_written_say_why(problem_file: Path) -> None:
-    """A local size above the global size is an obstacle of one configuration, no error of all."""
-    first, *_, last = read_space(problem_file, parameters={"N": 32}).configurations
-    assert first.problem is not None
-    assert last.problem is None
-    assert "64" in last.obstacle
 
 
 @pytest.mark.parametrize(
@@ -294,18 +285,15 @@ def test_t4_results_are_read_by_the_importer(tmp_path: Path, report: TuneReport)
     assert [one.kind for one in failures] == ["timeout"]
 
 
-def test_json_of_a_report(report: TuneReport) -> None:
-    """The pick, and as many configurations as asked for."""
+def test_json_and_tables_show_what_is_known(report: TuneReport) -> None:
+    """The pick and as many configurations as asked for, columns of sampled and measured times;
+    where every configuration is barred it pretends no pick."""
     content = report_to_json(report, top=1)
     assert content["pick"]["parameters"] == {"LX": 8}
     assert content["pick"]["measured_seconds"] == 0.003
     assert len(content["configurations"]) == 1
     assert (content["configurations_total"], content["configurations_valid"]) == (3, 2)
     json.dumps(content, allow_nan=False)
-
-
-def test_tables_have_columns_for_what_is_known(report: TuneReport) -> None:
-    """Of sampled and measured times; where every configuration is barred it pretends no pick."""
     first, predicted, barred = report.configurations
     both = replace(report, configurations=(replace(first, sampled_s=0.002),))
     assert [*list_best(both, top=1).columns] == [
