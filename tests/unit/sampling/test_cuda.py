@@ -11,12 +11,7 @@ import pytest
 from cuda.bindings import driver as real_driver
 
 from kernelcast import compiling
-from kernelcast.records.arguments import (
-    ElementType,
-    Init,
-    LocalArgument,
-    ScalarArgument,
-)
+from kernelcast.records.arguments import ElementType, Init, LocalArgument, ScalarArgument
 from kernelcast.records.errors import (
     BrokenDeviceError,
     CompileError,

@@ -16,7 +16,7 @@ from kernelcast.models.linear import fit_linear
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import Sampler, is_even
+from kernelcast.sampling.sampler import Sampler
 from kernelcast.sampling.warmed_windows import WarmedSampler, open_sampler
 from support import strategies
 from support.fakes import Coordinates, Cost, Disturbance, SyntheticLaunch, sample
@@ -79,20 +79,23 @@ def test_noise_and_spikes_stay_outside(seed: int) -> None:
     work_group_s=st.floats(1e-8, 1e-2),
     seed=st.integers(0, 100),
     noise=st.sampled_from([0.0, 0.05, 1.0]),
+    moments=st.integers(1, 6),
 )
 def test_no_work_group_runs_twice(
-    ndrange: NDRange, work_group_s: float, seed: int, noise: float
+    ndrange: NDRange, work_group_s: float, seed: int, noise: float, moments: int
 ) -> None:
-    """Samples any index space without asking for a work-group twice or one outside, and ends."""
+    """Samples any index space, at any number of moments, without asking for a work-group twice or
+    one outside, and gives nothing more once all were timed."""
     launch = SyntheticLaunch(
         ndrange, lambda at: work_group_s,
         disturbance=Disturbance(noise=noise, spike_share=0.1 if noise else 0.0, seed=seed),
     )  # fmt: skip
-    run = sample(launch, SamplingPlan(seed=seed))
-    assert run.launches
-    assert run.sampled_work_groups <= ndrange.work_group_count
-    assert run.ndrange == ndrange
-    assert fit_linear(run).seconds > 0
+    sampler = Sampler(launch, SamplingPlan(seed=seed))
+    runs = [run for _ in range(moments) if (run := sampler.take_moment()) is not None]
+    assert runs[0].launches
+    assert sum(run.sampled_work_groups for run in runs) <= ndrange.work_group_count
+    assert runs[0].ndrange == ndrange
+    assert fit_linear(runs[0]).seconds > 0
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3, 4, 5, 7, 15, 16, 17, 20, 64, 300])
@@ -134,17 +137,6 @@ def test_what_a_launch_pays_is_not_charged_to_work_groups(
     assert run.sampling_s < 0.12 * launch.true_s
 
 
-class InterruptedLaunch(SyntheticLaunch):
-    def __init__(self, ndrange: NDRange, cost: Cost, *, interrupted: int) -> None:
-        super().__init__(ndrange, cost, disturbance=Disturbance(noise=0.02, seed=interrupted))
-        self._left = interrupted
-
-    def _undisturbed_s(self, box: GroupBox) -> float:
-        plain_s = super()._undisturbed_s(box)
-        self._left -= 1
-        return plain_s + (8e-3 if self._left == -1 else 0.0)
-
-
 @pytest.mark.parametrize(
     ("groups", "whole_s", "is_known", "tolerance"),
     [*((groups, 0.2, False, 0.15) for groups in (1_000, 2_000, 4_000, 20_000)),
@@ -152,28 +144,19 @@ class InterruptedLaunch(SyntheticLaunch):
 )  # fmt: skip
 @pytest.mark.parametrize("interrupted", range(10))
 def test_one_interruption_does_not_decide(
-    groups: int, whole_s: float, tolerance: float, interrupted: int, *, is_known: bool
-) -> None:
+    monkeypatch: pytest.MonkeyPatch, groups: int, whole_s: float, tolerance: float,
+    interrupted: int, *, is_known: bool,
+) -> None:  # fmt: skip
     """Even work of 0.2 s is predicted within 15 %, whichever sample a core is taken away from, of a
     second within 5 % where it is known: another slab is taken."""
     ndrange = NDRange(global_size=(64 * groups,), local_size=(64,))
-    launch = InterruptedLaunch(ndrange, lambda at: whole_s / groups, interrupted=interrupted)
+    disturbance = Disturbance(noise=0.02, seed=interrupted)
+    launch = SyntheticLaunch(ndrange, whole_s / groups, disturbance=disturbance)
+    plain, late_s = launch._undisturbed_s, iter([0.0] * interrupted + [8e-3])
+    monkeypatch.setattr(launch, "_undisturbed_s", lambda box: plain(box) + next(late_s, 0.0))
     run = sample(launch, SamplingPlan(seed=interrupted, is_known_even=is_known))
     assert run.is_even
     assert fit_linear(run).seconds == pytest.approx(whole_s, rel=tolerance)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_known_even_work_is_not_searched(seed: int) -> None:
-    """Nothing is spent on finding out, and noise is not taken for uneven work."""
-    disturbance = Disturbance(noise=0.2, seed=seed)
-    asked = []
-    for is_known in (False, True):
-        launch = SyntheticLaunch(LINE, EVEN["1-D"], disturbance=disturbance)
-        run = sample(launch, SamplingPlan(seed=seed, is_known_even=is_known))
-        asked.append(len(launch.asked))
-    assert run.is_even
-    assert asked[1] < asked[0]
 
 
 def test_places_of_the_plan_are_sampled() -> None:
@@ -211,16 +194,6 @@ def test_moments_share_a_budget_and_no_work_group(costs: dict[str, Cost], shape:
         assert fit_linear(one).seconds == pytest.approx(launch.true_s, rel=0.12)
     assert [one.at_s for one in known] == sorted(one.at_s for one in known)
     assert sum(one.sampling_s for one in known) < 2 * 0.03 * launch.true_s
-
-
-@given(groups=st.integers(1, 60), moments=st.integers(1, 6))
-def test_moments_end_where_all_work_groups_ran(groups: int, moments: int) -> None:
-    """Gives nothing more once every work-group was timed, and never one twice."""
-    ndrange = NDRange(global_size=(8 * groups,), local_size=(8,))
-    sampler = Sampler(SyntheticLaunch(ndrange, 1e-3), SamplingPlan())
-    runs = [sampler.take_moment() for _ in range(moments)]
-    assert runs[0] is not None
-    assert sum(one.sampled_work_groups for one in runs if one is not None) <= groups
 
 
 @pytest.mark.parametrize("times", [3.0, 20.0])
@@ -315,13 +288,6 @@ def test_hills_are_not_even(scale: float, seed: int) -> None:
     assert fit_linear(run).seconds > 0.5 * launch.true_s
 
 
-@given(count=st.integers(1, 12), light=st.floats(0.001, 0.2), where=st.integers(0, 11))
-def test_next_to_no_work_at_one_place_is_not_even(count: int, light: float, where: int) -> None:
-    """Nothing shortens a launch: one place of next to no work is enough."""
-    rates = np.insert(np.linspace(1.0, 1.1, count), min(where, count), light)
-    assert not is_even(rates)
-
-
 def make_even(groups: int, work_group_s: float = 1e-5, **more: Any) -> SyntheticLaunch:  # noqa: ANN401
     return SyntheticLaunch(NDRange(global_size=(groups,), local_size=(1,)), work_group_s, **more)
 
@@ -379,23 +345,17 @@ def test_launches_of_any_size_are_sampled(
     assert sum(one.box.work_group_count for one in launches) <= ndrange.work_group_count
 
 
-class Waves(SyntheticLaunch):
-    """A GPU whose waves of 160 work-groups take a millisecond each, however full they are."""
-
-    def __init__(self, work_groups: int) -> None:
-        super().__init__(
-            NDRange(global_size=(work_groups,), local_size=(1,)), lambda at: 0.0 * at[0]
-        )
-        self.saturation = replace(self.saturation, concurrency=160)
-
-    def _undisturbed_s(self, box: GroupBox) -> float:
-        return 5e-6 + 1e-3 * math.ceil(box.work_group_count / 160)
-
-
 @pytest.mark.parametrize("work_groups", [16, 80, 200, 240, 400, 639, 960])
-def test_launches_of_a_few_waves_are_not_judged_by_a_part_of_one(work_groups: int) -> None:
-    """Sees how many waves a launch takes where it fills the device a few times at most."""
-    launch = Waves(work_groups)
+def test_launches_of_a_few_waves_are_not_judged_by_a_part_of_one(
+    monkeypatch: pytest.MonkeyPatch, work_groups: int
+) -> None:
+    """Sees how many waves a launch takes where it fills the device a few times at most: waves of
+    160 work-groups take a millisecond each, however full they are."""
+    launch = make_even(work_groups)
+    launch.saturation = replace(launch.saturation, concurrency=160)
+    monkeypatch.setattr(
+        launch, "_undisturbed_s", lambda box: 5e-6 + 1e-3 * math.ceil(box.work_group_count / 160)
+    )
     sampler = WarmedSampler(launch, SamplingPlan())
     run = sampler.take_moment()
     assert run is not None

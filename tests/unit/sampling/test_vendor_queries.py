@@ -89,9 +89,18 @@ def test_build_logs_tell_of_each_kernel(
     )
 
 
+FORMS = """/* by hand */ .version 7.0
+.visible .entry k ( ) {
+    .reg .b32 %a, %b, %c<4>; .reg .v4 .f32 %v; .shared .align 4 .b8 tile[64];
+    .local .f32 x; .local .align 8 .f64 y[3]; .local .align 4 .b8 a[3][5]; .local .b16 b[2];
+    .local .v2 .f32 pair; ret;
+}"""
+
+
 @pytest.mark.parametrize(
     ("ptx", "name", "numbers"),
     [
+        (FORMS, "k", (4 + 24 + 15 + 4 + 8, 6 + 1, 1)),
         # Registers: 2 single, 3 + 9 + 12 + 7 in ranges, 1 in the call. Instructions: 6 before the
         # loop, 2 in it, 3 of the call, the barrier, the branch and the return.
         (MODULE, "staged", (1200, 34, 14)),
@@ -105,15 +114,6 @@ def test_build_logs_tell_of_each_kernel(
 def test_ptx_tells_of_each_kernel(ptx: str, name: str, numbers: tuple[int, ...]) -> None:
     """Counts private bytes, registers and instructions of one kernel, not of its neighbours."""
     assert tuple(parse_ptx(ptx.encode() + b"\0", name).values()) == numbers
-
-
-def test_reads_each_form_of_declaration() -> None:
-    """Sums up registers and private variables in every form that PTX has for them."""
-    forms = """.reg .b32 %a, %b, %c<4>; .reg .v4 .f32 %v; .shared .align 4 .b8 tile[64];
-        .local .f32 x; .local .align 8 .f64 y[3]; .local .align 4 .b8 a[3][5]; .local .b16 b[2];
-        .local .v2 .f32 pair; ret;"""
-    ptx = f"/* by hand */ .version 7.0\n.visible .entry k ( ) {{ {forms}\n}}"
-    assert tuple(parse_ptx(ptx.encode(), "k").values()) == (4 + 24 + 15 + 4 + 8, 6 + 1, 1)
 
 
 def write_code_object(*kernels: dict[str, object], before: bytes = b"\x7fELF...") -> bytes:
