@@ -27,16 +27,11 @@ from support import strategies
 from support.fakes import SyntheticLaunch
 
 
-def no_wait(_: float) -> None:
-    """Let no time pass between moments."""
-
-
 def test_small_launches_are_out_of_domain() -> None:
     """Warns of a launch of few and short work-groups, and says that it is out of domain."""
     small = NDRange(global_size=(16 * 8,), local_size=(8,))
-    estimate = sample_launch(
-        SyntheticLaunch(small, lambda at: 1e-5), "k", EstimateSettings(), wait=no_wait
-    ).estimate
+    launch = SyntheticLaunch(small, lambda at: 1e-5)
+    estimate = sample_launch(launch, "k", EstimateSettings(), wait=lambda _: None).estimate
     assert not estimate.in_domain
     assert any("small" in warning for warning in estimate.warnings)
 
@@ -106,7 +101,7 @@ with TemporaryDirectory() as _folder:
     _launch = SyntheticLaunch(
         NDRange(global_size=(800,), local_size=(8,)), lambda at: 1e-6 * (at[0] + 1)
     )
-    _sampled = sample_launch(_launch, "triad", EstimateSettings(), wait=no_wait)
+    _sampled = sample_launch(_launch, "triad", EstimateSettings(), wait=lambda _: None)
     write_recordings(_path := Path(_folder) / "x.json", [record(_launch, "triad", _sampled.runs)])
     WHOLE = json.loads(_path.read_text())
 [GOOD] = WHOLE["recordings"]

@@ -1,6 +1,6 @@
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -24,7 +24,6 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import SoftwareCounters
 from kernelcast.sampling.instrumented import CountingLaunch
-from kernelcast.workers import Task
 from support.builders import make_description, make_sample_run
 from support.problems import number_of, read_example
 
@@ -87,26 +86,17 @@ def test_a_failed_device_keeps_its_error(
     features: KernelFeatures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Goes on with the next device."""
-    answers = [KernelRunError("it died"), make_findings(features)]
-
-    def run_isolated(
-        asked: Task[Any], _: object, *, report: Callable[[str], None], **__: object
-    ) -> DeviceFindings:
-        assert asked.name == "read_device_features"
-        report("stage")
-        answer = answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    monkeypatch.setattr(devices_module, "run_isolated", run_isolated)
+    ask = Mock(side_effect=[KernelRunError("it died"), make_findings(features)])
+    monkeypatch.setattr(devices_module, "run_isolated", ask)
     stages: list[str] = []
     devices = [make_description(), make_description()]
     failed, answered = read_on_devices(features, devices, report=stages.append)
     assert str(failed[1]) == "it died"
     assert isinstance(answered[1], DeviceFindings)
     assert answered[1].vector is not None
-    assert stages[0] == "fake-device-0000: stage"
+    assert ask.call_args.args[0].name == "read_device_features"
+    ask.call_args.kwargs["report"]("stage")
+    assert stages[-1] == "fake-device-0000: stage"
     whole = replace(features, devices=(failed, answered))
     assert whole.best_counters.work_items == 7
     # No process is started that could tell nothing.

@@ -60,14 +60,14 @@ def make_source(ndrange: NDRange, texts: tuple[str, ...] = STAR) -> ModelledKern
     return model_written(kernel, ndrange)
 
 
-def touch(launch: ModelledLaunch) -> set[tuple[object, ...]]:
-    touched: set[tuple[object, ...]] = set()
-    for group in range(launch.ndrange.work_group_count):
-        bound = bind_group(launch.ndrange, group, launch.scalars)
-        for one in launch.accesses:
-            offsets = enumerate_offsets(one, bound)
-            touched |= {(one.kind, one.buffer, offset) for offset in offsets}
-    return touched
+def touch(launch: ModelledLaunch) -> set[tuple[AccessKind, MemorySpace, str, range]]:
+    """List the bytes of each buffer that all work-groups touch, access by access."""
+    return {
+        (one.kind, one.space, one.buffer, range(offset, offset + one.bytes))
+        for group in range(launch.ndrange.work_group_count)
+        for one in launch.accesses
+        for offset in enumerate_offsets(one, bind_group(launch.ndrange, group, launch.scalars))
+    }
 
 
 @given(
@@ -191,19 +191,15 @@ def test_simplified_accesses_touch_the_same_addresses(
         f"a[get_local_size(0) * group_x + local_x, {local[1]} * group_y + local_y] "
         f"if x < n and {guard}"
     )
-    launch = make_source(ndrange, (text,)).launch()
     kernel = make_source(ndrange, (text,))
+    launch = kernel.launch()
     assert touch(launch) == touch(replace(launch, accesses=kernel.facts.accesses))
 
 
-POWER = """
-kernel void power(global float *a, int n)
-{
-    float x = a[get_global_id(0)];
-    for (int k = 0; k < n; k++) x = x * x + 1.0f;
-    a[get_global_id(0)] = x;
-}
-"""
+POWER = """kernel void power(global float *a, int n) {
+  float x = a[get_global_id(0)];
+  for (int k = 0; k < n; k++) x = x * x + 1.0f;
+  a[get_global_id(0)] = x; }"""
 
 
 def make_problem(turns: int) -> Problem:
@@ -260,32 +256,26 @@ SMALL: Mapping[str, Mapping[str, int]] = {
 CACHED = {MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.GENERIC}
 
 
-def count_unique(launch: ModelledLaunch, kinds: set[AccessKind], granularity: int) -> int:
-    """Count the bytes of the different sectors that all work-groups touch, address by address."""
-    touched = set()
-    ids = [
-        bind_group(launch.ndrange, group, launch.scalars)
-        for group in range(launch.ndrange.work_group_count)
-    ]
-    for access in launch.accesses:
-        if access.kind in kinds and access.space in CACHED:
-            for bound in ids:
-                for offset in enumerate_offsets(access, bound):
-                    last = (offset + access.bytes - 1) // granularity
-                    touched |= {
-                        (access.buffer, unit) for unit in range(offset // granularity, last + 1)
-                    }
-    return granularity * len(touched)
-
-
 @pytest.mark.parametrize("name", SMALL)
 def test_nothing_moves_less_than_is_touched(name: str) -> None:
     """Loads and stores at least what is touched, and a small launch not much more."""
     launch = model_kernel(read_example(name, **SMALL[name])).launch()
     machine = read_gpu(find_machine("a100"))
     volumes = compute_volumes(launch, machine)
-    loaded = count_unique(launch, {AccessKind.LOAD, AccessKind.ATOMIC}, machine.dram_fetch_bytes)
-    stored = count_unique(launch, {AccessKind.STORE, AccessKind.ATOMIC}, machine.l1_sector_bytes)
+    touched = touch(launch)
+
+    def count_unique(wanted: AccessKind, sector: int) -> int:
+        return sector * len(
+            {
+                (buffer, unit)
+                for kind, space, buffer, places in touched
+                if kind in {wanted, AccessKind.ATOMIC} and space in CACHED
+                for unit in range(places[0] // sector, places[-1] // sector + 1)
+            }
+        )
+
+    loaded = count_unique(AccessKind.LOAD, machine.dram_fetch_bytes)
+    stored = count_unique(AccessKind.STORE, machine.l1_sector_bytes)
     # All of it fits into the cache, but for the rounding of rows to whole fetches.
     assert 0.999 * loaded <= volumes.dram_load_bytes <= 1.25 * loaded + 1024
     assert 0.999 * stored <= volumes.dram_store_bytes <= 1.25 * stored + 1024
@@ -326,21 +316,16 @@ def test_times_are_plausible_on_every_kind_of_machine(name: str) -> None:
         assert max(found.limiters.values()) <= found.seconds <= together * (1 + 1e-9)
 
 
-ROOT = Path(__file__).resolve().parents[3]
-CALIBRATION = ROOT / "benchmarks/results/calibration"
+CALIBRATION = Path(__file__).parents[3] / "benchmarks/results/calibration"
 V100 = find_machine("v100")
 CPU = read_machine(CALIBRATION / "pocl-skylake-avx512-amd-5d25.yaml")
 INTEL = read_machine(CALIBRATION / "intel-amd-epyc-c960.yaml")
 
 
-def make_launch(name: str, **parameters: float) -> ModelledLaunch:
-    return model_launch(read_example(name, **parameters))
-
-
 @pytest.mark.parametrize("machine", [V100, CPU, INTEL], ids=lambda one: one.id)
 def test_streaming_takes_bytes_over_bandwidth(machine: MachineDescription) -> None:
     """A triad takes about the time that its bytes take."""
-    launch = make_launch("triad")
+    launch = model_launch(read_example("triad"))
     memory = machine.memory("global")
     assert memory is not None
     usual = median(one.value for one in memory.load_bytes_per_s.values())
@@ -363,7 +348,7 @@ def test_scattered_accesses_take_longer() -> None:
 
 def test_counters_tell_what_warps_issue() -> None:
     """Takes the issued instructions of warps of the machine's width, divergence included."""
-    launch = make_launch("mandelbrot")
+    launch = model_launch(read_example("mandelbrot"))
     issued = sum(launch.executed.operations.values())
     times = []
     for factor in (2, 6):
@@ -380,4 +365,4 @@ def test_counters_tell_what_warps_issue() -> None:
 def test_what_to_measure_is_told() -> None:
     bare = replace(V100, memories=tuple(replace(one, latency_s=None) for one in V100.memories))
     with pytest.raises(InputError, match=r"latency of global memory.*--only caches"):
-        time_mwp_cwp(make_launch("triad"), bare)
+        time_mwp_cwp(model_launch(read_example("triad")), bare)

@@ -59,6 +59,10 @@ registers: 40
     assert read.local_bytes == 32
     assert [one.line for one in read.facts.accesses] == [12, 12, 13, 14]
     assert read.alignments == {"a": 32}
+    with pytest.raises(ProblemFileError, match="no parameter is called X"):
+        read_launch_source(path, parameters={"X": 3})
+    with pytest.raises(ProblemFileError, match="cannot be read"):
+        read_launch_source(tmp_path / "none.yaml")
 
 
 @pytest.mark.parametrize(
@@ -89,16 +93,6 @@ def test_errors_name_file_and_line(
     assert str(caught.value).startswith(f"{path}:{line}:")
 
 
-def test_refuses_unknown_parameters_and_missing_files(tmp_path: Path) -> None:
-    """Names the parameters there are, and the file that is not there."""
-    path = tmp_path / "good.yaml"
-    path.write_text(GOOD)
-    with pytest.raises(ProblemFileError, match="no parameter is called N"):
-        read_launch_source(path, parameters={"N": 3})
-    with pytest.raises(ProblemFileError, match="cannot be read"):
-        read_launch_source(tmp_path / "none.yaml")
-
-
 def test_fitted_hit_rates_survive_their_file(tmp_path: Path) -> None:
     """Writes fits with errors, keeps the shipped ones beside them, and reads all back."""
     truth = HitRate(form=find_hit_rates().l2_overlap.form, a=1.0, b=0.001, c=5.0)
@@ -127,19 +121,14 @@ def test_hit_rates_follow_from_volumes() -> None:
     measured = []
     for local_size in ((32, 4, 8), (64, 4, 4), (8, 8, 16)):
         volumes = configure(source, machine, local_size).volumes.per_update()
-        measured.append(
-            MeasuredLaunch(
-                local_size=local_size,
-                volumes={
-                    "l2_load_bytes_per_update": volumes["L2_to_L1"],
-                    "dram_load_bytes_per_update": volumes["DRAM_to_L2"],
-                },
-            )
-        )
+        counted = {
+            "l2_load_bytes_per_update": volumes["L2_to_L1"],
+            "dram_load_bytes_per_update": volumes["DRAM_to_L2"],
+        }
+        measured.append(MeasuredLaunch(local_size=local_size, volumes=counted))
     points = derive_points(source, machine, measured)
-    assert {name: len(own) for name, own in points.items()} == {
-        "l1_load": 3, "l2_overlap": 3, "l2_store": 0,
-    }  # fmt: skip
+    counts = {name: len(own) for name, own in points.items()}
+    assert counts == {"l1_load": 3, "l2_overlap": 3, "l2_store": 0}
     for name, own in points.items():
         rate: HitRate = getattr(find_hit_rates(), name)
         for over, hit_rate in own:

@@ -26,32 +26,22 @@ from support.problems import EXAMPLES, buffer_of, number_of, read_example, write
 TEMPLATE = EXAMPLES / "scratchpad/machines/template.yaml"
 SW26010 = find_scratchpad("SW26010")
 MACHINE_KEYS = {"schema", *(one.name for one in fields(ScratchpadMachine))}
-STAGED = """
-__kernel void k(__global const float *a, __global float *b, __global const int *index,
-                const int n)
-{
-    __local float tile[64];
-    const int lane = get_local_id(0);
-    float sum = 0.0f;
-    for (int start = 0; start < n; start += 64) {
-        tile[lane] = a[start + lane];
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (int j = 0; j < 64; ++j) sum += tile[j] * sqrt(tile[j]);
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    b[index[get_global_id(0)]] = sum;
-}
-"""
-COPIED = """
-__kernel void k(__global const float *a, __global float *b, __global const int *index,
-                const int n)
-{
-    __local float tile[64];
-    event_t done = async_work_group_copy(tile, a, 64, 0);
-    wait_group_events(1, &done);
-    b[get_global_id(0)] = tile[get_local_id(0)] * n;
-}
-"""
+STAGED = """kernel void k(global const float *a, global float *b, global const int *index, int n) {
+  local float tile[64];
+  const int lane = get_local_id(0);
+  float sum = 0.0f;
+  for (int start = 0; start < n; start += 64) {
+    tile[lane] = a[start + lane];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int j = 0; j < 64; ++j) sum += tile[j] * sqrt(tile[j]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  b[index[get_global_id(0)]] = sum; }"""
+COPIED = """kernel void k(global const float *a, global float *b, global int *index, int n) {
+  local float tile[64];
+  event_t done = async_work_group_copy(tile, a, 64, 0);
+  wait_group_events(1, &done);
+  b[get_global_id(0)] = tile[get_local_id(0)] * n; }"""
 
 
 def derive(code: str, **options: float) -> ScratchpadKernel:
