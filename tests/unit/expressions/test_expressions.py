@@ -10,22 +10,33 @@ import pytest
 from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
-from kernelcast import expressions
 from kernelcast.expressions import (
+    FALSE,
+    TRUE,
+    UNKNOWN,
+    Condition,
     Expr,
     Symbol,
     SymbolKind,
+    Unknown,
     bitwise,
+    conjunction,
+    disjunction,
+    equal,
     floor_div,
     floor_mod,
     geometric,
+    less,
+    less_equal,
     maximum,
     minimum,
+    not_equal,
     select,
     trunc_div,
     trunc_mod,
 )
 from kernelcast.records.errors import InputError
+from support.expression_strategies import conditions
 
 LID = Symbol(SymbolKind.LOCAL_ID, axis=0)
 GROUP = Symbol(SymbolKind.GROUP_ID, axis=0)
@@ -37,6 +48,7 @@ WIDTH = Symbol(SymbolKind.SCALAR, "width")
 SIZE = Symbol(SymbolKind.LOCAL_SIZE, axis=0)
 SYMBOLS = (LID, X, Y, K, N, WIDTH)
 x, y, k, n, width, size, lid = map(Expr.symbol, (X, Y, K, N, WIDTH, SIZE, LID))
+DATA = Unknown(("mask",))
 
 Values = dict[Symbol, int]
 Functions = tuple[Callable[..., Any], Callable[..., int]]
@@ -76,10 +88,12 @@ DIVISIONS: list[Functions] = [
     (trunc_mod, lambda a, b: a - divide(a, b) * b),
 ]
 RELATIONS: list[Functions] = [
-    (expressions.less, operator.lt),
-    (expressions.less_equal, operator.le),
-    (expressions.equal, operator.eq),
-    (expressions.not_equal, operator.ne),
+    (less, operator.lt),
+    (less_equal, operator.le),
+    (equal, operator.eq),
+    (not_equal, operator.ne),
+    (lambda a, b: less(a, b).negated(), operator.ge),
+    (lambda a, b: equal(a, b).negated(), operator.ne),
 ]
 SELECT: Functions = (select, lambda condition, a, b: a if condition else b)
 
@@ -184,7 +198,7 @@ def test_equal_polynomials_are_equal(trees: tuple[Tree, ...]) -> None:
         (floor_mod(trunc_mod(x, 4), n), "(global_id(0) rem 4) mod n"),
         (trunc_div(-x, 4), "trunc((-global_id(0)) / 4)"),
         (maximum(0, x), "max(global_id(0), 0)"),
-        (select(expressions.less(x, n), x, 0), "(global_id(0) if global_id(0) < n else 0)"),
+        (select(less(x, n), x, 0), "(global_id(0) if global_id(0) < n else 0)"),
         (geometric(size, 2, K, is_division=True), "trunc(local_size(0) / 2^iteration(k))"),
         (3 * geometric(n + 1, 2, K, is_division=False), "3*((n + 1)*2^iteration(k))"),
         (geometric(1, -2, k + 1, is_division=False), "(-2)^(iteration(k) + 1)"),
@@ -200,12 +214,12 @@ def test_texts(expr: Expr, text: str) -> None:
         (True, [
             x * width + 4 * lid, n * width * x, floor_div(x, n), floor_mod(x + y, size) * width,
             floor_div(n, 4) * x, minimum(x, n), minimum(n, 4) * x,
-            select(expressions.less(x, n), x, 0), geometric(size, 2, K, is_division=True) + lid,
+            select(less(x, n), x, 0), geometric(size, 2, K, is_division=True) + lid,
         ]),
         (False, [
             x * y, x * k, trunc_div(n, x), trunc_mod(x * y, 4), floor_div(x, 4) * lid,
-            maximum(x * y, 0), select(expressions.less(x * y, n), x, 0),
-            select(expressions.Unknown(("mask",)), x, 0),
+            maximum(x * y, 0), select(less(x * y, n), x, 0),
+            select(Unknown(("mask",)), x, 0),
             geometric(size, 2, K, is_division=True) * lid, geometric(lid, 2, K, is_division=False),
         ]),
     ],
@@ -236,7 +250,7 @@ def test_quasi_affine(expected: bool, exprs: list[Expr]) -> None:
         (trunc_mod(x * n, n), Expr.constant(0)),
         (minimum(x, x + 3), x),
         (maximum(n, x), maximum(x, n)),
-        (select(expressions.less(x, n), y, y), y),
+        (select(less(x, n), y, y), y),
         (geometric(n, 1, K, is_division=True), n),
         (geometric(n, 2, K, is_division=True).substitute({K: 3}), trunc_div(n, 8)),
     ],
@@ -254,7 +268,7 @@ def test_simplifications(expr: Expr, simple: Expr) -> None:
         (trunc_mod(x, n), {X: 1, N: np.array([1, 0])}, "division by zero"),
         (geometric(n, 2, K, is_division=True), {N: 8, K: -1}, "iterations count from 0"),
         (geometric(n, 2, K, is_division=False), {N: 8, K: 64}, "exceeds 64 bits"),
-        (select(expressions.UNKNOWN, x, 0), {X: 8}, "depends on data"),
+        (select(UNKNOWN, x, 0), {X: 8}, "depends on data"),
         (2**70 * x, {X: np.arange(2)}, "exceeds 64 bits"),
     ],
 )
@@ -286,3 +300,88 @@ def test_long_divisions_end_at_zero() -> None:
     found = halves.evaluate({N: -(2**40), K: np.array([0, 39, 40, 41, 62, 63, 500])})
     np.testing.assert_array_equal(found, [-(2**40), -2, -1, 0, 0, 0, 0])
     assert halves.evaluate({N: 2**40, K: 500}) == 0
+
+
+@given(one=conditions(SYMBOLS), two=conditions(SYMBOLS), values=bindings())
+def test_joined_conditions_are_their_parts(one: Condition, two: Condition, values: Values) -> None:
+    """Holds where both parts do, or one of them; what is unknown and its negation may hold."""
+    a, b = one.evaluate(values), two.evaluate(values)
+    both, either = conjunction(one, two), disjunction(one, two)
+    assert both.is_exact
+    assert (both.evaluate(values), either.evaluate(values)) == (a and b, a or b)
+    assert both.negated().evaluate(values) == (not (a and b))
+    assert conjunction(both, DATA).evaluate(values) == (a and b)
+    assert conjunction(both, DATA).negated().evaluate(values)
+    assert disjunction(both, DATA).evaluate(values)
+    assert disjunction(both, DATA).negated().evaluate(values) == (not (a and b))
+
+
+@given(condition=conditions(SYMBOLS, DATA), values=st.lists(bindings(), min_size=1, max_size=4))
+def test_arrays_are_decided_element_by_element(condition: Condition, values: list[Values]) -> None:
+    arrays = {symbol: np.array([one[symbol] for one in values]) for symbol in SYMBOLS}
+    found = np.asarray(condition.evaluate(arrays))
+    assert found.dtype == np.bool_
+    expected = [condition.evaluate(one) for one in values]
+    np.testing.assert_array_equal(np.broadcast_to(found, len(values)), expected)
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        (less(x, n), "global_id(0) < n"),
+        (less_equal(x, n), "global_id(0) <= n"),
+        (less(n, x), "global_id(0) > n"),
+        (less(x, n - 1), "global_id(0) < n - 1"),
+        (less(0, x), "global_id(0) >= 1"),
+        (less(x + k, n), "global_id(0) + iteration(k) < n"),
+        (equal(x, n), "global_id(0) == n"),
+        (not_equal(2 * x, 2 * n - 2), "global_id(0) != n - 1"),
+        (conjunction(less(x, n), disjunction(less(k, 4), DATA)),
+         "global_id(0) < n and (iteration(k) < 4 or unknown(mask))"),
+        (TRUE, "true"),
+        (FALSE, "false"),
+        (UNKNOWN, "unknown()"),
+    ],
+)  # fmt: skip
+def test_texts_of_conditions(condition: Condition, text: str) -> None:
+    assert str(condition) == text
+
+
+@pytest.mark.parametrize(
+    ("condition", "simple"),
+    [
+        (less(x, x), FALSE),
+        (less(4 * x, 5), less(x, 2)),
+        (equal(2 * x, 5), FALSE),
+        (equal(x, n), equal(n, x)),
+        (conjunction(), TRUE),
+        (conjunction(DATA, FALSE), FALSE),
+        (disjunction(DATA, TRUE), TRUE),
+        (conjunction(less(x, n), TRUE, less(x, n)), less(x, n)),
+        (conjunction(less(x, n), less_equal(n, x)), FALSE),
+        (disjunction(less(x, n), less_equal(n, x)), TRUE),
+        (conjunction(less(x, n), less(k, n)), conjunction(less(k, n), less(x, n))),
+        (conjunction(less(x, n), conjunction(DATA, less(k, 4))),
+         conjunction(less(x, n), DATA, less(k, 4))),
+        (DATA.negated(), DATA),
+        (conjunction(less(x, n), DATA).negated(), disjunction(less_equal(n, x), DATA)),
+    ],
+)  # fmt: skip
+def test_simpler_conditions(condition: Condition, simple: Condition) -> None:
+    """Finds the simpler form, and the same one for the same condition."""
+    assert condition == simple
+    assert hash(condition) == hash(simple)
+
+
+def test_later_parts_are_guarded() -> None:
+    """Asks no value of what an earlier part has settled, as C does: here a division by zero."""
+    guarded = conjunction(not_equal(n, 0), less(floor_div(x, n), 2))
+    assert guarded.evaluate({X: 4, N: 0}) is False
+    values = {X: np.array([[1], [4]]), N: np.array([0, 1, 2])}
+    np.testing.assert_array_equal(
+        guarded.evaluate(values), [[False, True, True], [False, False, False]]
+    )
+    np.testing.assert_array_equal(
+        disjunction(equal(n, 0), less(floor_div(x, n), 2)).evaluate(values),
+        [[True, True, True], [True, False, False]],
+    )

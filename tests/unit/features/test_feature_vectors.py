@@ -2,8 +2,11 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from kernelcast.expressions.kernel_facts import KernelFacts
+import pytest
+
 from kernelcast.features.analysis import read_facts
+from kernelcast.features.counting.static import count_statically
+from kernelcast.features.counting.summary import compute_requests, summarise
 from kernelcast.features.vector import (
     CompilerSource,
     CounterSource,
@@ -15,15 +18,7 @@ from kernelcast.features.vector import (
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.device import CompilerFacts, SaturationPoint, Trait, TraitSource
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.operations import (
-    MemoryOperation,
-    MemorySpace,
-    NumberClass,
-    Operation,
-    OperationCounts,
-    OperationKind,
-)
-from kernelcast.records.software_counters import RequestPattern, SoftwareCounters, WarpCounters
+from kernelcast.records.software_counters import WarpCounters
 from support.builders import make_sample_run
 from support.kernel_facts import facts_of
 
@@ -35,41 +30,7 @@ TABLE_1 = {
     "executed instructions", "bank conflicts", "shared loads/stores", "global loads",
     "global loads coalesced", "warp serializes", "IPS",
 }  # fmt: skip
-SOURCE = "kernel void k(global float *a, int n) { if (n > 0) a[get_global_id(0)] = n; }"
-FACTS: KernelFacts = facts_of(SOURCE)
-
-
-def make_counters(**patterns: float) -> SoftwareCounters:
-    """Make counters of a work-item with one fused float4 operation and 20 accesses; loads and
-    stores that need 4 sectors a request may be known to take others."""
-    fused = Operation(kind=OperationKind.FUSED, number=NumberClass.FLOAT, bits=32, lanes=4)
-    load = MemoryOperation(space=MemorySpace.GLOBAL, is_store=False, bytes=4)
-    store = MemoryOperation(space=MemorySpace.GLOBAL, is_store=True, bytes=4)
-    warp = WarpCounters(width=32, issued=100, executed=1600, branches=5, divergent_branches=2)
-    return SoftwareCounters(
-        work_groups=1,
-        work_items=32,
-        executed=OperationCounts(operations={fused: 10}, memory={load: 10, store: 10}),
-        block_counts=(1.0,) * len(FACTS.blocks),
-        warps=(warp,),
-        loops=(),
-        patterns=tuple(
-            RequestPattern(
-                site=0,
-                line=1,
-                buffer="a",
-                space=MemorySpace.GLOBAL,
-                is_store=kind == "store",
-                requests=10,
-                sectors_per_request=sectors,
-                ideal_sectors_per_request=4,
-                bank_conflicts_per_request=0,
-                is_measured=False,
-            )
-            for kind, sectors in patterns.items()
-        ),
-        is_exact=True,
-    )
+WARP = NDRange(global_size=(32,), local_size=(32,))
 
 
 def list_described() -> list[str]:
@@ -139,31 +100,34 @@ def test_sampled_features_leave_pilots_out() -> None:
     assert found["sampled.issued_instructions_per_s_per_compute_unit"] == 50 * 800 / 5 / 2
 
 
-def test_counters_give_operations_per_lane_and_intensity() -> None:
-    """Counts a fused float4 operation as four, and as eight flops."""
-    found = combine(CounterSource(counters=make_counters(), facts=FACTS)).as_dict()
-    assert found["counters.fp32_multiply_add_per_work_item"] == 40
-    assert found["counters.flops_per_work_item"] == 80
-    assert found["counters.lanes_per_operation"] == 4
-    assert found["counters.global_load_bytes_per_work_item"] == 40
-    assert found["counters.flops_per_byte"] == 1
-    assert found["counters.issued_instructions_per_work_item"] == 100
-    assert found["counters.executed_instructions_per_work_item"] == 50
-    assert found["counters.serialised_instructions_per_warp"] == 50
-    assert found["counters.lane_efficiency_ratio"] == 0.5
+def test_counters_give_operations_per_lane_and_requests() -> None:
+    """Counts a fused float4 operation as four, and as eight flops; weighs sectors by requests."""
+    facts = facts_of(
+        "kernel void k(global const float *a, global float4 *b) { int g = get_global_id(0);"
+        " b[g] = fma((float4)(a[8 * g]), (float4)(2.0f), b[g]); }"
+    )
+    warp = WarpCounters(width=32, issued=100, executed=1600, branches=5, divergent_branches=2)
+    patterns = compute_requests(facts.accesses, WARP, {})
+    counters = summarise(facts, count_statically(facts, WARP, {}, [0]), patterns=patterns)
+    counters = replace(counters, warps=(warp,))
+    found = combine(CounterSource(counters=counters, facts=facts)).as_dict()
+    expected = {
+        "fp32_multiply_add_per_work_item": 4, "flops_per_work_item": 8, "lanes_per_operation": (4 + 1) / 2,
+        "global_load_bytes_per_work_item": 4 + 16, "flops_per_byte": 8 / (4 + 16 + 16),
+        "issued_instructions_per_work_item": 100, "executed_instructions_per_work_item": 50,
+        "serialised_instructions_per_warp": 50, "lane_efficiency_ratio": 0.5,
+        "global_load_requests_per_warp": 2, "coalesced_global_load_requests_per_warp": 1,
+        "global_sectors_per_warp": 32 + 16 + 16, "global_sectors_per_request": 64 / 3,
+        "global_sector_excess_ratio": 64 / (4 + 16 + 16), "known_requests_ratio": 1,
+    }  # fmt: skip
+    assert {name: found[f"counters.{name}"] for name in expected} == pytest.approx(expected)
 
 
-def test_requests_tell_coalesced_loads_from_others() -> None:
-    """Weighs sectors by requests, and says which share of accesses it speaks of; takes no unknown
-    address for a coalesced one."""
-    found = combine(CounterSource(counters=make_counters(load=32, store=4), facts=FACTS)).as_dict()
-    assert found["counters.global_load_requests_per_warp"] == 10
-    assert found["counters.coalesced_global_load_requests_per_warp"] == 0
-    assert found["counters.global_sectors_per_warp"] == 360
-    assert found["counters.global_sectors_per_request"] == 18
-    assert found["counters.global_sector_excess_ratio"] == 4.5
-    assert found["counters.known_requests_ratio"] == 1
-    vector = combine(CounterSource(counters=make_counters(), facts=FACTS))
+def test_no_unknown_address_is_a_coalesced_one() -> None:
+    """Says of which share of accesses the features speak."""
+    facts = facts_of("kernel void k(global float *a, float x) { a[(int)(x * 0.5f)] = x; }")
+    counters = summarise(facts, count_statically(facts, WARP, {}, [0]))
+    vector = combine(CounterSource(counters=counters, facts=facts))
     assert "counters.global_sectors_per_warp" in vector.absent
     assert vector.as_dict()["counters.known_requests_ratio"] == 0
     assert vector.as_dict()["counters.bank_conflicts_per_warp"] == 0
