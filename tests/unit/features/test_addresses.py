@@ -4,7 +4,8 @@ import pytest
 
 from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.analysis import read_facts
+from kernelcast.features.analysis import infer_accesses, read_facts
+from kernelcast.records.arguments import Access
 from kernelcast.records.kernel import Kernel
 from support.kernel_facts import facts_of
 
@@ -155,3 +156,87 @@ def test_a_type_of_the_host_is_a_float() -> None:
     facts = facts_of("kernel void k(global T *a, global T_VEC4 *b) { a[2] = b[1].x; }")
     assert {str(one.offset_bytes) for one in facts.accesses} == {"8", "16"}
     assert any("T_VEC4 is not defined, taken as float4" in gap.reason for gap in facts.gaps)
+
+
+READ = Access.READ
+
+
+@pytest.mark.parametrize(
+    ("parameters", "body", "expected"),
+    [
+        ("global float *a", "a[i] = 1.0f;", (None,)),
+        ("global float4 *a", "a[i].x = 1.0f;", (None,)),
+        ("global struct S *a", "a[i].v[0] = 1;", (None,)),
+        ("global float (*a)[4]", "a[i][1] = 1.0f;", (None,)),
+        ("global int2 *a", "atomic_inc((global int *)&a[i]);", (None,)),
+        ("global float *a", "vstore4((float4)(1.0f), i, a);", (None,)),
+        ("global float *a", "float x = modf(1.5f, a);", (None,)),
+        ("global float *a", "global float *p; p = a + 4; p[i] = 1.0f;", (None,)),
+        ("global int *a", "ulong u = (ulong)a; *(global int *)u = 1;", (None,)),
+        ("global int *a", "struct P s = {1, a}; s.p[i] = 1;", (None,)),
+        ("global struct S *a", "helper(a[i].v);", (None,)),
+        ("global float *a, global float *b", "b[i] = a[i];", (READ, None)),
+        ("global float *a, global int *b", "a[b[i]] = 1.0f;", (None, READ)),
+        ("global float *a, global float *b", "(i ? a : b)[i] = 1.0f;", (None, None)),
+        ("global float *a, local float *b", "b[i] = a[i];", (READ, None)),
+        ("global float *a, int n", "a[i] = n;", (None, None)),
+        ("global float *a, int n", "n += (int)a[i];", (READ, None)),
+        ("constant float *a", "float x = a[i];", (READ,)),
+        ("global float *a", "float4 x = vload4(i, a);", (READ,)),
+        ("global int *a", "int x = a[a[i]];", (READ,)),
+        ("global int *a", "\n#ifdef WRITES\na[i] = 1;\n#endif\nint x = a[i];", (None,)),
+        ("global int *a", "\n#ifndef WRITES\na[i] = 1;\n#endif\nint x = a[i];", (READ,)),
+        ("global int *a", "a[i] = ;", (None,)),
+        ("global int *a", "int x = a[n];", (None,)),
+        ("global int *a", '\n#include "missing.h"\nint x = a[0];', (None,)),
+        ("global int *a", "} \x00\x01 no source at all {{{", (None,)),
+    ],
+)
+def test_never_calls_a_written_buffer_read(
+    parameters: str, body: str, expected: tuple[Access | None, ...]
+) -> None:
+    """Answers for each argument on its own, with nothing where the kernel may write, for scalars,
+    and where the source, as the build options make it, is not understood."""
+    source = (
+        "struct S { int v[4]; int w; }; struct P { int n; global int *p; };"
+        f"void helper(global int *p) {{ *p = 1; }} kernel void k({parameters})"
+        f"{{ int i = get_global_id(0); {body} }}"
+    )
+    kernel = Kernel(name="k", source=source, build_options=("-DWRITES",))
+    assert infer_accesses(kernel, parameters.count(",") + 1) == expected
+
+
+# What is narrowed is what Intel's compiler (version 0.2) gathers, as its machine code shows.
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("o[y * w + x] = a[(y + 1) * w + x - 1];", None),
+        ("const int i = y * w + x; if (x < w) o[i] = a[i - w];", None),
+        ("for (int i = lane; i < n; i += get_local_size(0)) o[w + i] = a[i];", None),
+        ("const size_t i = (size_t)y * w + x; o[i] = a[i] + a[i + 1];", None),
+        ("const int row = get_local_id(1); t[row * 16 + lane] = 0;", None),
+        ("local float tile[8][66]; tile[get_local_id(1)][lane + 1] = 0;", None),
+        ("o[y * w] = a[y];", None),
+        ("o[x] = 0;", "o[x]"),
+        ("o[(size_t)y * w + x] = 0;", "o[(size_t)y * w + x]"),
+        ("const size_t i = (size_t)y * w + x; if (x >= 2) o[i] = a[i];", "o[i]"),
+        ("const uint i = get_global_id(0) + u; o[i] = 0;", "o[i]"),
+        ("const int i = get_global_id(0) + w * get_global_id(1); o[i] = 0;", "o[i]"),
+        ("const int s = get_global_size(0); o[y * s + x] = 0;", "o[y * s + x]"),
+        ("for (int k = 0; k < n; ++k) t[0] += a[k * w + x];", "a[k * w + x]"),
+        ("o[x + w] = a[get_global_id(0)];", "o[x + w]"),
+        ("t[lane] = 0;", "t[lane]"),
+        ("global const float *row = a + (size_t)y * w + x; t[0] = row[w];", "row[w]"),
+        ("o[y * w + x] = pick(a, x);", "from[at]"),
+    ],
+)
+def test_what_is_cut_and_widened_again_is_narrowed(body: str, text: str | None) -> None:
+    """It may wrap: without a sign, cut after a sum, or with nothing but constants added; other sums
+    of `int` must not, so that neighbours stay neighbours."""
+    facts = facts_of(
+        "float pick(global const float *from, int at) { return from[at]; } kernel void k("
+        "global float *a, global float *o, local float *t, int w, int n, uint u) { const int x ="
+        f" get_global_id(0), y = get_global_id(1), lane = get_local_id(0); {body} }}"
+    )
+    narrowed = {one.text for one in facts.accesses if one.is_narrowed}
+    assert text in narrowed if text else not narrowed

@@ -7,7 +7,7 @@ import pytest
 
 from kernelcast.compiling import cache, compilation
 from kernelcast.expressions.accesses import AccessKind, AddressPattern
-from kernelcast.features.analysis import compile_program, read_facts
+from kernelcast.features.analysis import compile_program, infer_accesses, read_facts
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
 from kernelcast.launches.problem_file import read_problem
@@ -69,6 +69,7 @@ def test_kept_facts_that_are_none_are_read_anew(
 def test_a_kernel_that_is_not_there_is_named() -> None:
     with pytest.raises(KernelNotFoundError, match="its kernels are: k, other"):
         read_facts(Kernel(name="absent", source=SOURCE))
+    assert infer_accesses(Kernel(name="absent", source=SOURCE), 1) == (None,)
 
 
 def test_a_source_with_errors_has_no_facts() -> None:

@@ -112,8 +112,9 @@ def test_counters_give_operations_per_lane_and_requests() -> None:
     counters = replace(counters, warps=(warp,))
     found = combine(CounterSource(counters=counters, facts=facts)).as_dict()
     expected = {
-        "fp32_multiply_add_per_work_item": 4, "flops_per_work_item": 8, "lanes_per_operation": (4 + 1) / 2,
+        "fp32_multiply_add_per_work_item": 4, "flops_per_work_item": 8,
         "global_load_bytes_per_work_item": 4 + 16, "flops_per_byte": 8 / (4 + 16 + 16),
+        "lanes_per_operation": (4 + 1) / 2,  # the index is multiplied too
         "issued_instructions_per_work_item": 100, "executed_instructions_per_work_item": 50,
         "serialised_instructions_per_warp": 50, "lane_efficiency_ratio": 0.5,
         "global_load_requests_per_warp": 2, "coalesced_global_load_requests_per_warp": 1,
