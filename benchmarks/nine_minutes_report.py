@@ -34,8 +34,7 @@ from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.problem import Problem
 from kernelcast.records.training_table import make_table as make_training_table
 from kernelcast.training_data.applications import find_kernels
-from support.simulated_gpu import SimulatedKernel, load_simulated_kernels
-from support.simulated_gpu.runs import CLOCK_HZ, SECTOR_BYTES
+from support.simulated_gpu import CLOCK_HZ, SECTOR_BYTES, SimulatedKernel, load_simulated_kernels
 
 STAND_IN = "gh200"
 """Whose description models volumes where the machine was not calibrated."""

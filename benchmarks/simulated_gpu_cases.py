@@ -32,8 +32,13 @@ from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.training_table import TrainingTable, make_table
-from support.simulated_gpu import SimulatedKernel, SimulatedRun, make_problem
-from support.simulated_gpu.runs import CLOCK_HZ, SECTOR_BYTES
+from support.simulated_gpu import (
+    CLOCK_HZ,
+    SECTOR_BYTES,
+    SimulatedKernel,
+    SimulatedRun,
+    make_problem,
+)
 
 DEVICE = "SM7_QV100/5/2"
 # As of launches/weighing.py: below this spread of the work weights change nothing.

@@ -1,9 +1,11 @@
 """What samples read and write: copies of a program's buffers, and the contents of problems."""
 
 import mmap
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +19,7 @@ from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.weighing import apply_profile
 from kernelcast.predictor import api
 from kernelcast.records.arguments import Access, Argument, BufferArgument, ElementType, Init
-from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
@@ -26,7 +28,7 @@ from kernelcast.sampling.arguments import make_array
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.problems import ProblemArguments, prepared_problem
-from kernelcast.sampling.scratch import BufferPool, ScratchArguments
+from kernelcast.sampling.scratch import BufferPool
 from kernelcast.sampling.session import DeviceSession
 from support.device_queues import put, read
 
@@ -62,22 +64,6 @@ OURS = slice(5000 * 64, 5040 * 64)
 SEED = 3
 FLOAT = ElementType("float32")
 Numbers = npt.NDArray[np.generic]
-
-
-class Reached:
-    """Tells which bytes of the buffers at some places a box of work-groups touches."""
-
-    def __init__(
-        self, places: Collection[int], part: Callable[[GroupBox], tuple[int, int]]
-    ) -> None:
-        self.places, self._part = places, part
-
-    def without(self, places: Collection[int]) -> "Reached":
-        assert not places
-        return self
-
-    def list_ranges(self, box: GroupBox) -> dict[int, list[tuple[int, int]]]:
-        return {place: [self._part(box)] for place in self.places}
 
 
 def describe(session: DeviceSession, name: str, *arguments: object) -> LiveLaunch:
@@ -151,28 +137,6 @@ def test_what_data_decide_is_copied_whole(session: DeviceSession) -> None:
         assert np.array_equal(read(session.queue, copy, order), order)
 
 
-def test_writes_nobody_expected_change_no_buffer_of_the_program(session: DeviceSession) -> None:
-    """A copy is as large as the buffer, whatever was said of the kernel, and is kept."""
-    content = np.full(ITEMS, 7, np.int32)
-    user = put(session.queue, content)
-    pool = BufferPool(session.context, session.queue, session.description)
-    reach = Reached((0,), lambda _: (-100, 4096))
-    fill = cl.Program(session.context, "kernel void f(global int *a){a[get_global_id(0)] = 1;}")
-    kernel = cl.Kernel(fill.build(), "f")
-    with session.lock:
-        scratch = ScratchArguments(pool, [user], [None], reach)
-        scratch.prepare([BOX])
-        kernel(session.queue, (ITEMS,), (64,), scratch.arguments[0]).wait()
-        assert (read(session.queue, scratch.arguments[0], content) == 1).all()
-        scratch.refresh()
-        scratch.prepare_whole()
-        assert (read(session.queue, scratch.arguments[0], content) == 7).all()
-        scratch.release()
-        assert pool.kept_bytes == user.size
-        pool.close()
-    assert np.array_equal(read(session.queue, user, content), content)
-
-
 def test_kept_copies_stay_within_their_limit(session: DeviceSession) -> None:
     """The oldest go first; what is asked for again is given again."""
     pool = BufferPool(session.context, session.queue, session.description, most_bytes=3 << 12)
@@ -191,29 +155,6 @@ def test_reading_all_pages_changes_nothing(session: DeviceSession, size: int) ->
     buffer = put(session.queue, content)
     session.touch([(buffer, size)], mmap.PAGESIZE)
     assert (read(session.queue, buffer, content) == content).all()
-
-
-def test_boxes_are_timed(session: DeviceSession) -> None:
-    """One positive duration for each box; a box that leaves the index space is refused."""
-    a = np.ones(ITEMS, np.float32)
-    live = describe(
-        session, "smooth", put(session.queue, a), put(session.queue, a), np.int32(ITEMS)
-    )
-    boxes = [GroupBox(start=(start,), shape=(40,)) for start in (3, 100, 200)]
-    with session.lock, live.hold(OpenCLLaunch, inferred=[None] * 3) as launch:
-        (count,) = launch.ndrange.group_counts
-        launch.warm_up(BOX)
-        launch.settle()
-        durations = [*launch.time_boxes(boxes), launch.time_whole()]
-        assert all(0 < duration < float("inf") for duration in durations)
-        assert len(durations) == len(boxes) + 1
-        assert launch.time_boxes([]) == []
-        for start, shape in ((count, 1), (0, count + 1), (-1, 1)):
-            with pytest.raises(InputError):
-                launch.time_boxes([boxes[0], GroupBox(start=(start,), shape=(shape,))])
-        assert launch.launch_overhead_s >= 0
-        assert launch.saturation.p_sat.value >= 1
-        assert launch.saturation.concurrency >= 1
 
 
 def test_a_kernel_that_fails_leaves_buffers_alone(
@@ -282,7 +223,12 @@ def test_of_written_buffers_only_what_is_touched_is_filled(session: DeviceSessio
     large = BufferArgument(element=FLOAT, count=1 << 19, init=Init.UNIFORM, low=2, high=5)
     problem = make_problem(large, large, replace(large, init=Init.ZEROS, low=None, high=None))
     accesses = [Access.READ, Access.READ_WRITE, Access.WRITE]
-    reach = Reached((0, 1, 2), lambda one: (one.start[0] << 12, one.start[0] + one.shape[0] << 12))
+
+    def list_ranges(box: GroupBox) -> dict[int, list[tuple[int, int]]]:
+        return {n: [(box.start[0] << 12, box.start[0] + box.shape[0] << 12)] for n in range(3)}
+
+    reach: Any = SimpleNamespace(places=(0, 1, 2), list_ranges=list_ranges)
+    reach.without = lambda _: reach
 
     def is_right(held: ProblemArguments, place: int, part: slice = np.s_[:]) -> bool:
         wanted = make_array(large, seed=1000 * SEED + place)

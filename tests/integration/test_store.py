@@ -1,8 +1,7 @@
-"""Stores that several processes use, in SQLite and in a PostgreSQL cluster of the tests' own."""
+"""Stores in a PostgreSQL cluster of the tests' own."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -18,16 +17,13 @@ from support.postgresql_cluster import PostgresqlCluster
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Give the place of a store that is not there yet, in each kind of database."""
-    if request.param == "sqlite":
-        return str(tmp_path / "rows.sqlite")
-    cluster: PostgresqlCluster = request.getfixturevalue("cluster")
+@pytest.fixture
+def url(cluster: PostgresqlCluster) -> str:
+    """Give the place of a store that is not there yet; SQLite's are tested without a cluster."""
     return cluster.make_database()
 
 
-def test_everything_works_in_every_database(url: str) -> None:
+def test_everything_works_in_postgresql(url: str) -> None:
     """Adds, replaces, finds, counts and removes; gives a launch's newest rows and its samples."""
     rows = [make_observation(number) for number in range(30)]
     first = replace(make_observation(31), measured_at=BEGIN)
@@ -75,7 +71,7 @@ def make_first_version(engine: sa.Engine) -> None:
 
 
 def test_a_store_of_the_first_version_is_brought_up_to_date(url: str) -> None:
-    """In both databases its rows stay, and the newest come last, those without a time first."""
+    """Its rows stay, and the newest come last, those without a time first."""
     first = make_observation(1)
     rows = [replace(make_observation(2), launch=first.launch, measurement="a"),
             replace(first, measurement="b", measured_at=None),
@@ -102,9 +98,9 @@ def test_a_server_that_does_not_answer(cluster: PostgresqlCluster) -> None:
         open_store(f"{cluster.server}/nowhere")
 
 
-def test_a_damaged_index_of_postgresql_is_found(cluster: PostgresqlCluster) -> None:
+def test_a_damaged_index_is_found(url: str) -> None:
     """By counting rows with and without the index."""
-    with open_store(cluster.make_database()) as store:
+    with open_store(url) as store:
         store.add_many(map(make_observation, range(30)))
         assert list(check_store(store)) == []
         for state in ("false", "true"):  # a row comes while nobody keeps the index

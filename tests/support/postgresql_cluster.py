@@ -62,12 +62,9 @@ class PostgresqlCluster:
         self._is_running = False
 
     def _run(self, program: str, *words: str) -> None:
-        binaries = find_binaries()
-        if binaries is None:
-            raise AssertionError("PostgreSQL is not installed")
         owner = ["runuser", "-u", _OWNER, "--"] if os.geteuid() == 0 else []
         done = subprocess.run(
-            [*owner, str(binaries / program), "-D", str(self._folder / "data"), *words],
+            [*owner, str(find_binaries() / program), "-D", str(self._folder / "data"), *words],
             cwd="/", text=True, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )  # fmt: skip
@@ -75,16 +72,15 @@ class PostgresqlCluster:
             raise AssertionError(done.stdout)
 
 
-def find_binaries() -> Path | None:
-    """Find the folder with PostgreSQL's programs; Debian keeps them off the path."""
+def find_binaries() -> Path:
+    """Give the folder with PostgreSQL's programs; Debian keeps them off the path."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    known = shutil.which("initdb")
-    return found[-1].parent if found else Path(known).parent if known else None
+    return (found[-1] if found else Path(shutil.which("initdb") or "initdb")).parent
 
 
 def explain_absence() -> str:
     """Say why there can be no cluster here; an empty text where there can."""
-    if find_binaries() is None:
+    if not (find_binaries() / "initdb").is_file():
         return "PostgreSQL's initdb and pg_ctl are not installed: apt-get install postgresql"
     if os.geteuid() != 0:
         return ""

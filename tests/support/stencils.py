@@ -36,13 +36,19 @@ def make_star(  # noqa: PLR0913 - what tells stencils apart
             math.ceil(size / local) * local for size, local in zip(items, local_size, strict=True)
         ]
     corners = list(product(*(range(by) for by in fold[:rank])))
-    loads = _list_loads(corners, radius, rank)
+    # A dictionary keeps the order and drops what several results need.
+    loads = [*dict.fromkeys(
+        tuple(a + b for a, b in zip(corner, offset, strict=True))
+        for corner in corners
+        for offset in _star(radius, rank)
+    )]  # fmt: skip
+    if len(corners) > 1:
+        loads.sort(key=lambda place: place[::-1])  # generators load in the order of addresses
+    pitches = [math.prod(array[:axis]) * element_bytes for axis in range(rank)]
     base = sum(
         (
             pitch * (by * one + start)
-            for pitch, by, one, start in zip(
-                _pitches(array, element_bytes), fold, _ids(rank), begin, strict=False
-            )
+            for pitch, by, one, start in zip(pitches, fold, _ids(rank), begin, strict=False)
         ),
         start=Expr.constant(0),
     )
@@ -51,7 +57,6 @@ def make_star(  # noqa: PLR0913 - what tells stencils apart
         (AccessKind.LOAD, "src", loads), (AccessKind.STORE, "dst", corners)
     ):  # fmt: skip
         for place in places:
-            pitches = _pitches(array, element_bytes)
             moved = sum(by * pitch for by, pitch in zip(place, pitches, strict=True))
             accesses.append(
                 MemoryAccess(
@@ -72,29 +77,8 @@ def make_star(  # noqa: PLR0913 - what tells stencils apart
     )
 
 
-def _list_loads(
-    corners: Sequence[tuple[int, ...]], radius: int, rank: int
-) -> list[tuple[int, ...]]:
-    """List what the results at some corners need, each element once."""
-    # A dictionary keeps the order and drops what several results need.
-    loads = list(
-        dict.fromkeys(
-            tuple(a + b for a, b in zip(corner, offset, strict=True))
-            for corner in corners
-            for offset in _star(radius, rank)
-        )
-    )
-    if len(corners) > 1:
-        loads.sort(key=lambda place: place[::-1])  # generators load in the order of addresses
-    return loads
-
-
 def _ids(rank: int) -> list[Expr]:
     return [Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis)) for axis in range(rank)]
-
-
-def _pitches(array: Sequence[int], element_bytes: int) -> list[int]:
-    return [math.prod(array[:axis]) * element_bytes for axis in range(len(array))]
 
 
 def _star(radius: int, dimensions: int) -> Iterator[tuple[int, ...]]:
