@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import pyopencl as cl
@@ -16,33 +17,24 @@ from click.testing import CliRunner
 
 from kernelcast.cli import app
 from support.device_queues import make_queue, parametrize_queues
+from support.running_service import SCALE
 
 pytest_generate_tests = parametrize_queues
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 REFERENCE = REPOSITORY.parent / "shared" / "reference"
 
-SCALE = """\
+SCALE_FILE = f"""\
 code: |
-  kernel void scale(global const float *x, global float *y, float factor)
-  {
-      size_t i = get_global_id(0);
-      float sum = x[i];
-      for (int k = 0; k < 64; ++k)
-          sum = fma(sum, factor, 1.0f);
-      y[i] = sum;
-  }
-kernel: scale
-global_size: ["{N}"]
+{indent(SCALE["code"], "  ")}kernel: scale
+global_size: ["{{N}}"]
 local_size: [64]
-parameters: {N: 65536}
+parameters: {{N: 65536}}
 args:
-  - {buffer: float32, count: "{N}", init: uniform}
-  - {buffer: float32, count: "{N}", init: zeros}
-  - {scalar: float32, value: 0.5}
+  - {{buffer: float32, count: "{{N}}", init: uniform}}
+  - {{buffer: float32, count: "{{N}}", init: zeros}}
+  - {{scalar: float32, value: 0.5}}
 """
-
-
 TUNED = """\
 code: |
   kernel void add(global float *a, local float *part) {
@@ -77,6 +69,7 @@ class Ended:
 
 
 Run = Callable[..., Ended]
+Ask = Callable[..., Any]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -113,7 +106,7 @@ def run() -> Run:
 
 
 @pytest.fixture(scope="session")
-def ask(run: Run) -> Callable[..., Any]:
+def ask(run: Run) -> Ask:
     """Run a command with `--json`, which has to end well; read what it prints."""
 
     def read(*words: object) -> Any:  # noqa: ANN401 - whatever JSON holds
@@ -150,7 +143,7 @@ def queue(request: pytest.FixtureRequest) -> cl.CommandQueue:
 def problem(tmp_path: Path) -> Path:
     """Write the problem file of a small kernel, `scale.yaml`, with the parameter N."""
     path = tmp_path / "scale.yaml"
-    path.write_text(SCALE, encoding="utf-8")
+    path.write_text(SCALE_FILE, encoding="utf-8")
     return path
 
 

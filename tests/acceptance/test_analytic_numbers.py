@@ -4,19 +4,19 @@ Figures of papers to the digits that they print; volumes of our own within 1 %.
 """
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from acceptance.conftest import Ask
+
 MACHINES = {"IvyBridgeEP_E5-2690v2": "ivy-bridge-ep", "SkylakeSP_Gold-6148": "skylake-sp"}
 # Work-groups of figure 23, and their depth as the published numbers name it.
 LEVELS = {(512, 2, 1): "wave z depth 1", (128, 4, 2): "2", (32, 8, 4): "4", (8, 16, 8): "8",
           (4, 8, 32): "32"}  # fmt: skip
 OWN = 0.01
-Ask = Callable[..., Any]
 Case = dict[str, Any]
 
 

@@ -2,11 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from acceptance.conftest import Ask, Run
 
 COMMANDS = {
     "balance", "calibrate", "collect", "compare", "compile", "corpus", "data", "devices",
@@ -23,8 +23,6 @@ GROUPS = {
     "starpu": {"export"},
 }
 OBSERVATIONS = Path(__file__).with_name("data") / "observations.parquet"
-Run = Callable[..., Any]
-Ask = Callable[..., Any]
 
 
 @pytest.fixture

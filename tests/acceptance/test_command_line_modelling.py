@@ -2,18 +2,15 @@
 
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Run = Callable[..., Any]
-Ask = Callable[..., Any]
+from acceptance.conftest import Ask, Run
 
 
 def test_features_are_read_without_a_device(
-    run: Run, ask: Ask, problem: Path, repository: Path, list_documented: Callable[..., Any]
+    run: Run, ask: Ask, problem: Path, repository: Path, list_documented: Ask
 ) -> None:
     """Every documented key of `features --json` is there, of what the source alone tells."""
     documented = list_documented("features")

@@ -545,35 +545,27 @@ def test_the_client_does_all_of_it(api: Api, trained: str, tmp_path: Path) -> No
         assert api.device in [device.id for device in client.devices()]
         digest = client.send_problem(read_problem_file(tmp_path / "scale.yaml"))
         (answer,) = client.estimate(SCALE, devices=[api.device])
-        assert answer.problem_digest == digest
-        assert answer.error is None
-        assert answer.seconds is not None
-        assert answer.low is not None
-        assert answer.high is not None
-        assert answer.low <= answer.seconds <= answer.high
+        assert (answer.problem_digest, answer.error) == (digest, None)
         both = client.estimate_many([digest, SCALE], devices=[api.device], coverage=0.8)
         assert [one.coverage for one in both] == [0.8, 0.8]
         report = {"problem_digest": digest, "device": FAR, "seconds": 0.1}
-        assert client.observe([report, report]).added == 2
-        assert client.observe([{**report, "key": "k"}, {**report, "key": "k"}]).known == 1
-        doubted = client.observe([{**report, "key": "typo", "seconds": 1e-12}]).doubted
-        assert "impossible" in doubted["typo"]
+        told = client.observe([report, report, {**report, "key": "k", "seconds": 1e-12}])
+        assert told.added == 3
+        assert "impossible" in told.doubted["k"]
         (row,) = client.observations(device="far-away", measurement=["k"])
-        assert row.seconds == 0.1
         fixed = client.correct_observation(row.key, seconds=0.2, is_contaminated=True)
-        assert (fixed.seconds, fixed.flags) == (0.2, ("contaminated",))
-        assert client.remove_observations(device="far-away", dry_run=True) == 4
+        assert (fixed.seconds, fixed.flags) == (0.2, ("contaminated", "doubted"))
+        assert client.remove_observations(device="far-away", dry_run=True) == 3
         assert client.remove_observation(row.key).key == row.key
+        assert client.remove_observations(device="far-away") == 2
         assert answer.seconds in [one.seconds for one in client.answers(kernel="scale")]
         assert list(client.answers_frame(kernel="scale")["kernel"].unique()) == ["scale"]
         assert api.device in set(client.accuracy("device", "week")["device_id"])
-        assert client.remove_observations(device="far-away") == 3
         assert "v100" in [one.name for one in client.machines()]
         assert "V100" in client.machine("v100")["name"]
-        (model,) = [one for one in client.models() if one.name == trained]
-        report = client.model_report(trained, model.versions[0])
-        assert report["version"] == model.versions[0]
-        assert client.activate_model(trained, model.versions[0]).pinned == model.versions[0]
+        (version, _) = next(one.versions for one in client.models() if one.name == trained)
+        assert client.model_report(trained, version)["version"] == version
+        assert client.activate_model(trained, version).pinned == version
         assert client.activate_model(trained, None).pinned is None
         job = client.start_job("train", {"devices": ["far-away"]}, key="client")
         assert client.start_job("train", {"devices": ["far-away"]}, key="client").id == job.id
@@ -581,7 +573,6 @@ def test_the_client_does_all_of_it(api: Api, trained: str, tmp_path: Path) -> No
         *_, last = client.follow_job(job.id)
         assert last.is_over
         assert client.job(job.id) == last
-        assert job.id in [one.id for one in client.jobs(kind="train", state=last.state)]
         comparison = client.compare("linear", "ridge", resamples=100)
         assert comparison.id in [one.id for one in client.comparisons()]
         assert client.cancel_job(comparison.id).kind == "compare"
@@ -591,10 +582,7 @@ def test_the_client_does_all_of_it(api: Api, trained: str, tmp_path: Path) -> No
             client.job_result(job.id)
         assert (refused.value.status, refused.value.code) == (409, "job_not_done")
         assert refused.value.request_id
-        with pytest.raises(ServiceError) as refused:
-            client.estimate({**SCALE, "args": []}, devices=[api.device])
-        assert refused.value.code == "arguments_do_not_fit"
-    assert issubclass(ServiceError, KernelcastError)
+        assert issubclass(refused.type, KernelcastError)
     with Client(api.url) as stranger, pytest.raises(ServiceError) as refused:
         stranger.devices()
     assert refused.value.status == 401

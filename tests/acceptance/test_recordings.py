@@ -1,21 +1,20 @@
 """Recorded samples give the recorded answers, on any machine."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from acceptance.conftest import Ask, Run
+
 pytestmark = pytest.mark.usefixtures("home")
 
-Run = Callable[..., Any]
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 
 
 @pytest.mark.parametrize("runtime", ["intel", "pocl"])
 def test_recorded_launches_give_the_recorded_times(
-    ask: Run, repository: Path, runtime: str
+    ask: Ask, repository: Path, runtime: str
 ) -> None:
     """Eighteen kernels answer within 1 %; what the shipped calibration adds leaves them inside."""
     path = RECORDINGS / f"examples-{runtime}.json"
@@ -36,7 +35,7 @@ def test_recorded_launches_give_the_recorded_times(
     assert answer["seconds"] == answers[-1]["seconds"]
 
 
-def test_wider_coverage_never_gives_a_narrower_interval(ask: Run) -> None:
+def test_wider_coverage_never_gives_a_narrower_interval(ask: Ask) -> None:
     """The same samples say the same time, with an interval that holds those of lesser coverage."""
     path = RECORDINGS / "examples-pocl.json"
     shares = (0.5, 0.8, 0.9, 0.99)
@@ -49,7 +48,7 @@ def test_wider_coverage_never_gives_a_narrower_interval(ask: Run) -> None:
         assert highs == sorted(highs)
 
 
-def test_older_recordings_answer_and_others_are_refused(run: Run, ask: Run, tmp_path: Path) -> None:
+def test_older_recordings_answer_and_others_are_refused(run: Run, ask: Ask, tmp_path: Path) -> None:
     """The first format is read for good; what is cut, damaged or newer is named and refused."""
     old = RECORDINGS / "first-format.json"
     (answer,) = ask("estimate", "--replay", old, "--measure")

@@ -1,8 +1,11 @@
 """Nothing that is asked about harms the asker: not its buffers, its process or its machine."""
 
 import contextlib
+import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import pyopencl as cl
 import pytest
 
 import kernelcast
-from support.device_queues import make_launch, put, read
+from support.device_queues import list_devices, make_launch, make_queue, put, read
 from support.service_attacks.attacks import ON_DEVICES, list_attacks
 from support.service_attacks.target import serve_targets
 
@@ -40,6 +43,15 @@ kernel void once(global int *a, global int *b, global int *c)
         c[i] += 1;
     }
     a[i] = 1;
+}
+kernel void work(global int *a, global int *b, const int n)
+{
+    size_t i = get_global_id(0);
+    int sum = b[i];
+    for (int k = 0; k < n; ++k)
+        sum = sum * 3 + k;
+    a[i] += sum;
+    b[i] = sum;
 }
 kernel void guarded(global float *y, global const float *x, const int n, local float *t)
 {
@@ -137,59 +149,42 @@ def test_buffers_are_left_after_an_error(queue: cl.CommandQueue, program: cl.Pro
     assert estimate.measurement is not None
 
 
-INTERRUPTED = """
-import signal, sys, threading, time
-import numpy as np
-import pyopencl as cl
-import kernelcast
-from support.device_queues import list_devices, make_queue, put, read
+def interrupt() -> None:
+    """Sample on every device while Ctrl-C is pressed; say so at the end."""
+    content = np.random.default_rng(0).integers(-1000, 1000, 1 << 15, np.int32)
+    for name in list_devices():
+        queue = make_queue(name)
+        built = cl.Program(queue.context, SOURCE).build()
+        buffers = [put(queue, content) for _ in range(2)]
 
-SOURCE = '''
-kernel void work(global int *a, global int *b, const int n)
-{
-    size_t i = get_global_id(0);
-    int sum = b[i];
-    for (int k = 0; k < n; ++k)
-        sum = sum * 3 + k;
-    a[i] += sum;
-    b[i] = sum;
-}
-'''
-content = np.random.default_rng(0).integers(-1000, 1000, 1 << 15, np.int32)
-for name in list_devices():
-    queue = make_queue(name)
-    kernel = cl.Kernel(program := cl.Program(queue.context, SOURCE).build(), "work")
-    buffers = [put(queue, content) for _ in range(2)]
-    began_s = time.monotonic()
-    kernelcast.estimate(kernel, (1 << 15,), (64,), [*buffers, np.int32(4000)], queue=queue,
-                        budget=0.5)
-    whole_s = time.monotonic() - began_s
-    interrupted = 0
-    for place, share in enumerate((0.2, 0.5, 0.8)):
-        timer = threading.Timer(share * whole_s, signal.raise_signal, [signal.SIGINT])
-        timer.start()
-        try:
-            kernelcast.estimate(kernel, (1 << 15,), (64,), [*buffers, np.int32(4001 + place)],
-                                queue=queue, budget=0.5)
-            timer.join()
-            time.sleep(0.01)
-        except KeyboardInterrupt:
-            interrupted += 1
-        same = [np.array_equal(read(queue, one, content), content) for one in buffers]
-        print(name, share, same, interrupted, flush=True)
-        assert all(same)
-    assert interrupted == 3
-    assert kernelcast.estimate(kernel, (1 << 15,), (64,), [*buffers, np.int32(99)],
-                               queue=queue).seconds > 0
-print("all devices answered")
-"""
+        def ask(turns: int) -> kernelcast.Estimate:
+            kernel, args = cl.Kernel(built, "work"), [*buffers, np.int32(turns)]  # noqa: B023
+            return kernelcast.estimate(kernel, (1 << 15,), (64,), args, queue=queue, budget=0.5)  # noqa: B023
+
+        began_s = time.monotonic()
+        ask(4000)
+        whole_s = time.monotonic() - began_s
+        interrupted = 0
+        for place, share in enumerate((0.2, 0.5, 0.8)):
+            timer = threading.Timer(share * whole_s, signal.raise_signal, [signal.SIGINT])
+            timer.start()
+            try:
+                ask(4001 + place)
+                timer.join()
+                time.sleep(0.01)
+            except KeyboardInterrupt:
+                interrupted += 1
+            same = [np.array_equal(read(queue, one, content), content) for one in buffers]
+            sys.stdout.write(f"{name} {share} {same} {interrupted}\n")
+            assert all(same)
+        assert interrupted == 3
+        assert ask(99).seconds > 0
+    sys.stdout.write("all devices answered\n")
 
 
 def test_buffers_are_left_after_an_interrupt() -> None:
     """Ctrl-C at any time of a sampling; the next question is answered as ever."""
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("all devices answered\n")
 
@@ -286,3 +281,7 @@ def test_a_hostile_source_gets_nothing_from_the_service(
         wrong = [(attack.id, first.attack(attack)) for attack in attacks]
         wrong += [(attack.id, other.attack(attack)) for other in others for attack in strays]
     assert [(name, faults) for name, faults in wrong if faults] == []
+
+
+if __name__ == "__main__":
+    interrupt()

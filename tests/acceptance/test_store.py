@@ -5,7 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ import pyopencl as cl
 import pytest
 
 import kernelcast
+from acceptance.conftest import Run
 from support.device_queues import list_devices, make_launch, make_queue, put
 
-Run = Callable[..., Any]
 STORES = Path(__file__).parents[1] / "data" / "stores"
 SOURCE = "kernel void add(global float *a) { a[get_global_id(0)] += 1.0f; }"
 MOST = 400

@@ -30,6 +30,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -138,11 +139,7 @@ class _Processor:
 
 
 class _RefusedError(Exception):
-    """Is raised where a function answers with an error."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
+    """Is raised with the status where a function answers with an error."""
 
 
 @functools.cache
@@ -181,24 +178,18 @@ def _function(function: Callable[..., Any]) -> Callable[..., Any]:
                 raise _RefusedError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
             if _open().failure:
                 raise _RefusedError(_open().failure)
-            _fail_as_told(function.__name__, arguments)
+            for what, status in re.findall(r"([\w/]+)=(\d+)", _setting("FAILS")):
+                wanted, _, kernel = what.partition("/")
+                if wanted == function.__name__ and (not kernel or arguments[0].name == kernel):
+                    # What a running kernel does wrong stays.
+                    _open().failure = int(status) if int(status) in _STICKY else 0
+                    raise _RefusedError(int(status))
             answer = function(*arguments)
         except _RefusedError as refused:
-            return (CUresult(refused.status), *[None] * count)
+            return (CUresult(refused.args[0]), *[None] * count)
         return (CUresult.CUDA_SUCCESS, *((), (answer,), answer)[count])
 
     return call
-
-
-def _fail_as_told(name: str, arguments: Sequence[Any]) -> None:
-    """Fail where the environment says so; what a running kernel does wrong stays."""
-    for entry in filter(None, _setting("FAILS").split(",")):
-        what, status = entry.split("=")
-        wanted, _, kernel = what.partition("/")
-        if wanted == name and (not kernel or arguments[0].name == kernel):
-            if int(status) in _STICKY:
-                _open().failure = int(status)
-            raise _RefusedError(int(status))
 
 
 @_function
@@ -326,31 +317,26 @@ def cuMemsetD8Async(target: int, value: int, size: int, stream: str) -> None:
     _open().queue.finish()
 
 
-@dataclass
-class _Moment:
-    at_ns: int = -1
+@_function
+def cuEventCreate(flags: int) -> SimpleNamespace:
+    return SimpleNamespace(at_ns=-1)
 
 
 @_function
-def cuEventCreate(flags: int) -> _Moment:
-    return _Moment()
-
-
-@_function
-def cuEventRecord(event: _Moment, stream: str) -> None:
+def cuEventRecord(event: SimpleNamespace, stream: str) -> None:
     event.at_ns = _open().clock_ns
 
 
 @_function
-def cuEventSynchronize(event: _Moment) -> None:
+def cuEventSynchronize(event: SimpleNamespace) -> None:
     assert event.at_ns >= 0
 
 
 @_function
-def cuEventElapsedTime(begin: _Moment, end: _Moment) -> float:
+def cuEventElapsedTime(begin: SimpleNamespace, end: SimpleNamespace) -> float:
     if min(begin.at_ns, end.at_ns) < 0:
         raise _RefusedError(CUresult.CUDA_ERROR_INVALID_HANDLE)
-    return (end.at_ns - begin.at_ns) / 1e6
+    return float(end.at_ns - begin.at_ns) / 1e6
 
 
 @dataclass

@@ -39,6 +39,7 @@ SHOWN_PAGES: Final = (
 KERNEL_PAGE: Final = "/kernels/of?name=suite/application0/kernel0"
 """The page of a kernel of one that holds much."""
 _PATIENCE_S: Final = 60.0
+Plain = Mapping[str, Any]
 
 
 @contextmanager
@@ -56,30 +57,23 @@ def serve_pages(
         patch.setenv("KERNELCAST_DATA", str(folder))
         with _run(settings) as address, open_state(database) as state:
             if is_full:
-                _fill(folder, database, state)
-                _add_measured(database, measured)
+                fill_store(database)
+                make_answers(state)
+                add_job(state, JobKind.COMPARE, result=make_comparison())
+                add_job(state, JobKind.VALIDATE, result=make_validation())
+                options = {"devices": [FIRST], "effort": "quick"}
+                error = {"code": "device_lost", "message": "the device was lost"}
+                add_job(state, JobKind.CALIBRATE, JobState.FAILED, options=options, error=error)
+                shipped = Path(str(files("kernelcast")))
+                (folder / "machines").mkdir(parents=True, exist_ok=True)
+                shutil.copy(
+                    shipped / "data/machines/a100.yaml", folder / "machines" / f"{FIRST}.yaml"
+                )
+                with open_data_store(database) as store:
+                    for one in measured:
+                        import_file(store, shipped / f"training_data/measured/{one}.parquet")
                 httpx.post(f"{address}/v1/estimates", json={"problem": PROBLEM}, timeout=60)
             yield address, state
-
-
-def _fill(folder: Path, database: str, state: ServiceState) -> None:
-    fill_store(database)
-    make_answers(state)
-    add_job(state, JobKind.COMPARE, result=make_comparison())
-    add_job(state, JobKind.VALIDATE, result=make_validation())
-    options = {"devices": [FIRST], "effort": "quick"}
-    add_job(state, JobKind.CALIBRATE, JobState.FAILED, options=options,
-            error={"code": "device_lost", "message": "the device was lost"})  # fmt: skip
-    shipped = Path(str(files("kernelcast"))) / "data" / "machines" / "a100.yaml"
-    (folder / "machines").mkdir(parents=True, exist_ok=True)
-    shutil.copy(shipped, folder / "machines" / f"{FIRST}.yaml")
-
-
-def _add_measured(database: str, devices: Sequence[str]) -> None:
-    shipped = Path(str(files("kernelcast"))) / "training_data" / "measured"
-    with open_data_store(database) as store:
-        for one in devices:
-            import_file(store, shipped / f"{one}.parquet")
 
 
 @contextmanager
@@ -101,18 +95,13 @@ def _run(settings: ServiceSettings) -> Iterator[str]:
         thread.join(_PATIENCE_S)
 
 
-Plain = Mapping[str, Any]
-_KERNELS = 6
-_SIZES = 3
-
-
-def fill_store(database: str, *, launches: int = 30) -> None:
+def fill_store(database: str) -> None:
     """Store observations of three devices and seven kernels, with samples."""
     with open_data_store(database) as store:
-        store.add_many([make_observation(number) for number in range(launches)])
+        store.add_many([make_observation(number) for number in range(30)])
 
 
-def make_answers(state: ServiceState, *, count: int = 60) -> None:
+def make_answers(state: ServiceState) -> None:
     """Store answers of three devices and twelve kernels, with what was observed of them."""
     now = datetime.now(UTC)
     answers = [
@@ -125,7 +114,7 @@ def make_answers(state: ServiceState, *, count: int = 60) -> None:
             seconds=1e-3 * (1 + number), low=0.85e-3 * (1 + number), high=1.2e-3 * (1 + number),
             coverage=0.9, slowdown=1.0, cost_s=0.02, caller="local",
         )
-        for number in range(count)
+        for number in range(60)
     ]  # fmt: skip
     observed = [
         (one.launch_key, one.seconds * (1 + 0.04 * (number % 9 - 4)), one.at)
@@ -138,22 +127,20 @@ def make_answers(state: ServiceState, *, count: int = 60) -> None:
 def make_validation() -> Plain:
     """Make the result of a validation of the linear model, the hybrid and an ablation."""
     settings = ValidationSettings(models=("analytic", "linear", "ridge"), rows=ALL_ROWS, jobs=1)
-    table = make_rows(kernels=_KERNELS, sizes=_SIZES)
+    table = make_rows(kernels=6, sizes=3)
     text = report_to_json(validate_models(table, settings))
     text = text.replace('"ridge"', '"hybrid"').replace('"analytic"', '"hybrid_without_analytic"')
-    found: Plain = json.loads(text)
-    return found
+    return dict(json.loads(text))
 
 
 @cache
 def make_comparison() -> Plain:
     """Make the result of a comparison, with explanations of the worst kernels."""
     settings = ValidationSettings(rows=ALL_ROWS, jobs=1)
-    table = make_rows(kernels=_KERNELS, sizes=_SIZES)
-    found: Plain = json.loads(
-        comparison_to_json(compare_table(table, ("linear", "ridge"), settings).pair)  # type: ignore[arg-type]  # it is there
-    )
-    return found
+    table = make_rows(kernels=6, sizes=3)
+    pair = compare_table(table, ("linear", "ridge"), settings).pair
+    assert pair is not None
+    return dict(json.loads(comparison_to_json(pair)))
 
 
 def add_job(

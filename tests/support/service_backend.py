@@ -30,7 +30,7 @@ from kernelcast.predictor.answering.processes import (
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate, Interval
-from kernelcast.records.explanation import AnalyticEstimate, Tier
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import identify_launch
 from kernelcast.sampling.plan import SamplingPlan
@@ -127,7 +127,7 @@ class FakeDevices(Executor):
         del report
         device = next(one for one in make_devices() if one.id == task.device_id)
         ask = Ask(problem=task.problem, device=device, settings=task.settings, timeout_s=timeout_s)
-        estimate = make_answer(ask, Tier.LINEAR)
+        estimate = make_answer(ask)
         launch = SyntheticLaunch(estimate.ndrange, 1e-6)
         recording = record(launch, estimate.kernel, [sample(launch, SamplingPlan())])
         return EstimateOutcome(
@@ -157,21 +157,18 @@ def _choose_local(ndrange: NDRange) -> NDRange:
     return replace(ndrange, local_size=(1,) * ndrange.dimensions)
 
 
-def make_answer(ask: Ask, tier: Tier) -> Estimate:
+def make_answer(ask: Ask) -> Estimate:
     """Make the answer of a fake device."""
     problem, device = ask.problem, ask.device
     ndrange = _choose_local(problem.ndrange)
     seconds = ndrange.work_item_count * NS_PER_WORK_ITEM * 1e-9
     chosen = replace(problem, ndrange=ndrange)
-    sampled = tier is Tier.LINEAR
     return make_estimate(
         seconds, device=device.name, device_id=device.id, kernel=problem.kernel.name,
-        ndrange=ndrange, compute_units=device.compute_units, tier=tier,
-        sample_work_groups=(2, 3) if sampled else (0, 0), sampled_work_groups=5 if sampled else 0,
+        ndrange=ndrange, compute_units=device.compute_units,
         interval=Interval(
             seconds=seconds, low=0.9 * seconds, high=1.1 * seconds, coverage=ask.settings.coverage
         ),
-        estimates_s={tier.value: seconds},
         identity=identify_launch(chosen, device, seed=ask.settings.seed),
     )  # fmt: skip
 

@@ -141,18 +141,14 @@ def test_decisions_have_five_headings_and_are_listed() -> None:
 
 
 def test_every_key_of_a_machine_description_is_documented() -> None:
-    """Has a row for each key of machine descriptions, or a heading for a section."""
+    """Has a row or a heading for each key of machine descriptions, and lists those shipped."""
     text = _read(DOCS / "reference/machine-files.md")
     shown = re.findall(r"^\| (`.+?) \|", text, re.MULTILINE) + _headings(text, 2)
     documented = {key for row in shown for key in re.findall(r"`([a-z_]+)`", row)}
     records = (MachineDescription, InstructionFacts, CacheFacts, MemoryFacts, Curve, Trait)
     keys = {one.name for record in records for one in fields(record)} - {"space"}
     assert keys <= documented
-
-
-def test_every_shipped_machine_is_documented() -> None:
-    """Lists each shipped machine description."""
-    section = _read(DOCS / "reference/machine-files.md").split("## Shipped descriptions")[1]
+    section = text.split("## Shipped descriptions")[1]
     shipped = {one.name for one in list_machines() if one.is_shipped}
     assert shipped <= set(re.findall(r"`([a-z0-9-]+)`", section))
 
@@ -210,18 +206,6 @@ def test_what_a_document_shows_is_there(path: Path) -> None:
         assert not re.search(r"pip install (?:-\S+ )*'?kernelcast(?:\[[^]]*\])?'?\s*(?:#|$)", block)
 
 
-def test_every_example_is_in_the_table() -> None:
-    """Lists each example with its problem file."""
-    listed = _read(ROOT / "examples/README.md")
-    for problem in ROOT.glob("examples/*/*.yaml"):
-        assert f"({problem.parent.name}/{problem.name})" in listed
-
-
-def test_the_readme_is_read_in_one_go() -> None:
-    """Says what, how and where to go within 120 lines."""
-    assert len(_read(ROOT / "README.md").splitlines()) <= 120
-
-
 def test_the_python_reference_has_every_name() -> None:
     """Documents all that the package offers, each at the module where it is found."""
     shown = re.findall(r"^::: (kernelcast\S+)$", _read(DOCS / "reference/python.md"), re.MULTILINE)
@@ -234,22 +218,22 @@ def test_the_python_reference_has_every_name() -> None:
         assert hasattr(importlib.import_module(module), name)
 
 
-def test_every_document_is_in_the_navigation() -> None:
-    """A page that nobody is led to is found by nobody."""
+def test_every_document_room_and_example_is_listed() -> None:
+    """In the navigation, in the picture of the rooms, in the table of examples."""
     navigation = _read(ROOT / "mkdocs.yml").partition("\nnav:\n")[2]
     pages = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
     assert set(re.findall(r"[\w/.-]+\.md", navigation)) - {"repository/CHANGELOG.md"} == pages
-
-
-def test_the_picture_of_the_rooms_has_all() -> None:
-    """Draws each room that is there."""
-    page = (ROOT / "docs" / "explanation" / "pictures" / "architecture.svg").read_text()
+    page = _read(DOCS / "explanation/pictures/architecture.svg")
     rooms = {one.parent.name for one in (ROOT / "src" / "kernelcast").glob("*/__init__.py")}
     assert all(f">{one}<" in page for one in rooms - {"testing"})
+    listed = _read(ROOT / "examples/README.md")
+    for problem in ROOT.glob("examples/*/*.yaml"):
+        assert f"({problem.parent.name}/{problem.name})" in listed
 
 
-def test_the_glossary_is_short() -> None:
-    """One word for one thing, and few words of our own."""
+def test_readme_and_glossary_are_short() -> None:
+    """What, how and where to go within 120 lines; one word for one thing, few of our own."""
+    assert len(_read(ROOT / "README.md").splitlines()) <= 120
     rows = re.findall(
         r"^\| (?!term |---)([^|]+) \|", _read(DOCS / "reference" / "glossary.md"), re.M
     )
