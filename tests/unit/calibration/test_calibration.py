@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,7 @@ from kernelcast.records.errors import (
     KernelcastError,
     KernelRunError,
 )
-from kernelcast.records.machine import (
-    CacheFacts,
-    Curve,
-    InstructionFacts,
-    MachineDescription,
-)
+from kernelcast.records.machine import CacheFacts, Curve, InstructionFacts, MachineDescription
 from kernelcast.sampling.microbenchmarks.bench import BenchmarkResult
 from kernelcast.workers import Task
 from support.builders import make_description
@@ -108,11 +104,9 @@ def test_joins_what_the_benchmarks_found_and_writes_it() -> None:
     assert done.machine.calibrated_on
     assert (list(done.durations_s), done.resumed, done.failed) == (["one", "two"], (), {})
     assert [(one.title, one.done, one.total, one.stage) for one in seen] == [
-        ("title of one", 0, 2, ""),
-        ("title of one", 0, 2, "measuring"),
-        ("title of two", 1, 2, ""),
-        ("title of two", 1, 2, "measuring"),
-    ]
+        (f"title of {name}", done, 2, stage)
+        for done, name in enumerate(RESULTS) for stage in ("", "measuring")
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -199,15 +193,15 @@ def test_only_does_not_mix_drivers(tmp_path: Path) -> None:
     """Starts from the driver's words where another driver made the description."""
     path = tmp_path / "mine.yaml"
     old = calibrate_device(DEVICE, CalibrationSettings(output=path)).machine
-    write_machine(path, type(old)(id=old.id, name=old.name, kind=old.kind, driver="0",
-                                  costs=old.costs))  # fmt: skip
+    write_machine(path, replace(old, driver="0"))
     done = calibrate_device(DEVICE, CalibrationSettings(only=("two",), output=path))
     assert done.machine.costs == {}
     assert not machine_path(DEVICE.id).exists()
 
 
 def test_a_device_on_which_nothing_works_is_an_error(fake: FakeSuite) -> None:
-    """Writes no description if every benchmark failed, and tries all again next time."""
+    """Writes no description if every benchmark failed, and tries all again next time; gives up at
+    once where the device itself does not open."""
     fake.outcomes = {"one": KernelRunError("it died"), "two": KernelRunError("it died too")}
     with pytest.raises(
         KernelRunError, match="no microbenchmark succeeded; the first said: it died"
@@ -216,10 +210,7 @@ def test_a_device_on_which_nothing_works_is_an_error(fake: FakeSuite) -> None:
     assert not machine_path(DEVICE.id).exists()
     fake.outcomes = dict(RESULTS)
     assert calibrate_device(DEVICE, CalibrationSettings()).resumed == ()
-
-
-def test_a_broken_device_is_not_asked_again_and_again(fake: FakeSuite) -> None:
-    """Gives up at once where the device itself does not open."""
+    fake.asked.clear()
     fake.outcomes["one"] = BrokenDeviceError("it does not build anything")
     with pytest.raises(BrokenDeviceError):
         calibrate_device(DEVICE, CalibrationSettings())

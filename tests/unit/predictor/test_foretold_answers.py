@@ -102,15 +102,11 @@ def test_what_may_not_answer_is_said(
 
 def publish(folder: Path, revision: int = REVISION, **plain: PlainVariance) -> str:
     """Publish evidence of the device that knows errors of models; gives the registry."""
-    evidence = calibrate(make_rows(), samplers=(SAMPLER,))
-    facts = {**evidence.facts, CPU_MODEL: revision}
-    known = {Kind(name): one for name, one in plain.items()}
+    found = calibrate(make_rows(), samplers=(SAMPLER,))
+    known = found.plain | {Kind(name): one for name, one in plain.items()}
+    evidence = replace(found, plain=known, facts={**found.facts, CPU_MODEL: revision})
     files = VersionedFiles(url=str(folder))
-    publish_evidence(
-        files,
-        f"evidence/{DEVICE.id}",
-        replace(evidence, plain={**evidence.plain, **known}, facts=facts),
-    )
+    publish_evidence(files, f"evidence/{DEVICE.id}", evidence)
     return files.url
 
 
@@ -138,13 +134,10 @@ def test_ones_own_model_answers_beside_the_analytic_one(
 ) -> None:
     """`PredictorOptions.foretell` counts where its errors are known and it has an answer."""
     url = publish(tmp_path / "own", learned=PlainVariance(bias=0.0, variance=0.01))
-    options = PredictorOptions(
-        executor=modelled, settings=UNSAMPLED, foretell=lambda _problem, _device: told_s
-    )
+    options = PredictorOptions(executor=modelled, settings=UNSAMPLED, foretell=lambda *_: told_s)
     predictor = Predictor([DEVICE], store=store, registry=url, options=options)
     found = predictor.estimate(PROBLEM, DEVICE.id)
-    assert list_kinds(found) == kinds
-    assert found.tier is Tier(kinds[0])
+    assert (found.tier, list_kinds(found)) == (kinds[0], kinds)
     assert found.estimates_s.get("learned") == told_s
 
 

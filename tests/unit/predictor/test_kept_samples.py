@@ -29,9 +29,8 @@ NEVER_PAYS = 1e9
 
 
 @pytest.fixture(autouse=True)
-def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def _data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path / "data"))
-    return tmp_path / "data"
 
 
 @pytest.fixture
@@ -40,16 +39,12 @@ def executor() -> FakeExecutor:
 
 
 @pytest.fixture
-def ask(executor: FakeExecutor, tmp_path: Path) -> Callable[..., Estimate]:
+def ask(executor: FakeExecutor, store: Store) -> Callable[..., Estimate]:
     """Ask as a new process does."""
 
     def ask(problem: Problem = PROBLEM, **settings: Any) -> Estimate:  # noqa: ANN401
-        options = PredictorOptions(
-            executor=executor, settings=EstimateSettings(**{"least_gain": NEVER_PAYS, **settings})
-        )
-        store, registry = tmp_path / "rows.sqlite", str(tmp_path / "none")
-        with Predictor([DEVICE], store=store, registry=registry, options=options) as predictor:
-            return predictor.estimate(problem, DEVICE.id)
+        chosen = EstimateSettings(**{"least_gain": NEVER_PAYS, **settings})
+        return make_predictor(executor, store, settings=chosen).estimate(problem, DEVICE.id)
 
     return ask
 
@@ -70,9 +65,8 @@ def test_the_next_process_has_the_samples(
     first, second = ask(), ask()
     assert len(executor.tasks) == 1
     assert second.interval == first.interval
-    assert second.tier is first.tier
     assert second.list_pieces() == first.list_pieces()
-    assert [one.measured_at for one in second.list_pieces() if one.measured_at is None] == []
+    assert None not in {one.measured_at for one in second.list_pieces()}
     assert (first.cost.total_s > 0, second.cost.total_s) == (True, 0)
 
 
@@ -99,7 +93,7 @@ def test_who_wants_nothing_old_gets_samples_of_now(
     second = ask(**settings)
     assert len(executor.tasks) == 2
     assert count_moments(second) == 1
-    third = ask(least_gain=NEVER_PAYS)
+    third = ask()
     assert len(executor.tasks) == 2
     assert third.seconds == pytest.approx(second.seconds)
 
@@ -127,13 +121,13 @@ def test_samples_fade(
 ) -> None:
     """A minute widens the interval; after more than an hour the launch is sampled again."""
     executor.work_group_s = USUAL_S
-    first = ask(least_gain=NEVER_PAYS)
+    first = ask()
     pass_time(monkeypatch, 60.0)
-    second = ask(least_gain=NEVER_PAYS)
+    second = ask()
     assert len(executor.tasks) == 1
     assert second.high / second.low > first.high / first.low
     pass_time(monkeypatch, 4000.0)
-    third = ask(least_gain=NEVER_PAYS)
+    third = ask()
     assert len(executor.tasks) == 2
     assert third.high / third.low < second.high / second.low
 
@@ -168,11 +162,11 @@ def test_another_file_of_data_is_sampled(
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]"])
 def test_damaged_files_cost_no_answer(
-    ask: Callable[..., Estimate], executor: FakeExecutor, data_folder: Path, text: str
+    ask: Callable[..., Estimate], executor: FakeExecutor, tmp_path: Path, text: str
 ) -> None:
     """The launch is sampled, and kept again."""
     ask()
-    [path] = data_folder.rglob("samples/*/*.json")
+    [path] = tmp_path.rglob("data/samples/*/*.json")
     path.write_text(text)
     for _ in range(2):
         ask()

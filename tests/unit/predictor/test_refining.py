@@ -1,35 +1,25 @@
 """Launches that were asked for are sampled again, and their next answer is better."""
 
 import time
-from pathlib import Path
 
 import pytest
 
 from kernelcast.predictor import background
-from kernelcast.predictor.answering.processes import (
-    MOST_MOMENTS,
-    EstimateOutcome,
-    EstimateTask,
-    ReportProgress,
-)
+from kernelcast.predictor.answering.processes import MOST_MOMENTS, EstimateOutcome, EstimateTask
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.errors import KernelRunError
+from kernelcast.training_data.store import Store
 from support.fake_executor import DEVICE, PROBLEM, FakeExecutor
 from support.running_service import wait_until
 
 
 @pytest.fixture
-def predictor(executor: FakeExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Predictor:
+def predictor(executor: FakeExecutor, store: Store, monkeypatch: pytest.MonkeyPatch) -> Predictor:
     """Give a predictor that refines without a pause."""
     monkeypatch.setattr(background, "_SHARE", 1.0)
     monkeypatch.setattr(background, "_APART_S", 0.001)
-    return Predictor(
-        [DEVICE],
-        store=tmp_path / "rows.sqlite",
-        registry=str(tmp_path / "none"),
-        refines=True,
-        options=PredictorOptions(executor=executor),
-    )
+    options = PredictorOptions(executor=executor)
+    return Predictor([DEVICE], store=store, registry="", refines=True, options=options)
 
 
 def test_moments_follow_until_they_are_enough(predictor: Predictor, executor: FakeExecutor) -> None:
@@ -56,21 +46,17 @@ def test_what_fails_is_left_alone(
     predictor: Predictor, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Keeps the answer there is, tries no more, and ends when the predictor does."""
-    sample = FakeExecutor.sample
-    failed: list[EstimateTask] = []
+    sample = FakeExecutor._sample
 
-    def fail_later(
-        self: FakeExecutor, task: EstimateTask, *, timeout_s: float, report: ReportProgress
-    ) -> EstimateOutcome:
-        if self.tasks:
-            failed.append(task)
+    def fail_later(self: FakeExecutor, task: EstimateTask) -> EstimateOutcome:
+        if len(self.tasks) > 1:
             raise KernelRunError("the driver crashed")
-        return sample(self, task, timeout_s=timeout_s, report=report)
+        return sample(self, task)
 
-    monkeypatch.setattr(FakeExecutor, "sample", fail_later)
+    monkeypatch.setattr(FakeExecutor, "_sample", fail_later)
     with predictor:
         first = predictor.estimate(PROBLEM, DEVICE.id)
-        wait_until(lambda: failed, bool)
+        wait_until(lambda: executor.tasks[1:], bool)
         time.sleep(0.05)
         assert predictor.estimate(PROBLEM, DEVICE.id) is first
-    assert (len(executor.tasks), len(failed)) == (1, 1)
+    assert len(executor.tasks) == 2

@@ -49,9 +49,6 @@ def compute(name: str, size: int, **demand: Any) -> tuple[int, Limiter]:  # noqa
         ("cc 1.3", 64, {"registers": 8, "local": 4097}, 3, LOCAL),
         # 2.0: 37 * 32 = 1184 -> 1280 as Fermi rounds 37 coarsely: 24 warps, not 26, of 13
         ("cc 2.0", 416, {"registers": 37}, 1, REGISTERS),
-        # 8.0: one more KiB is the driver's: 164 / (40 + 1)
-        ("cc 8.0", 128, {"registers": 32, "local": 40 * KIB}, 4, LOCAL),
-        ("cc 8.6", 256, {"registers": 32}, 6, WARPS),
         # GCN: 64 VGPRs are 4 of 10 waves on each of four SIMDs
         *((name, 256, {"registers": 64}, 4, REGISTERS)
           for name in ("gfx600", "gfx701", "gfx803", "gfx900", "gfx906")),

@@ -344,15 +344,6 @@ def test_gradual_steps(size: float, rise: float, exponent: float, seed: int) -> 
     assert find(array_sizes, values, is_host=True)[0] == pytest.approx([size], rel=0.1)
 
 
-def test_sharp_steps() -> None:
-    """Under LRU a walk in a cycle misses all at once: the size is where it starts."""
-    array_sizes = np.geomspace(4096, 2**26, 100)
-    values = np.where(array_sizes > 49152, 4.0, 1.0) + np.where(array_sizes > 2**20, 12.0, 0.0)
-    sizes, latencies = find(array_sizes, values)
-    assert sizes == pytest.approx([49152, 2**20], rel=0.12)
-    assert latencies == pytest.approx([1.0, 4.0, 16.0], rel=0.03)
-
-
 @pytest.mark.parametrize("name", sorted(_GPUS))
 def test_real_gpus(name: str) -> None:
     """Caches of real GPUs are found, all of them and no more, within a factor of two."""

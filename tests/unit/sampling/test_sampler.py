@@ -16,7 +16,7 @@ from kernelcast.models.linear import fit_linear
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import Sampler
+from kernelcast.sampling.sampler import Sampler, is_even
 from kernelcast.sampling.warmed_windows import WarmedSampler, open_sampler
 from support import strategies
 from support.fakes import Coordinates, Cost, Disturbance, SyntheticLaunch, sample
@@ -286,6 +286,12 @@ def test_hills_are_not_even(scale: float, seed: int) -> None:
     run = sample(launch, SamplingPlan(seed=seed))
     assert not run.is_even
     assert fit_linear(run).seconds > 0.5 * launch.true_s
+
+
+@given(count=st.integers(1, 12), light=st.floats(0.001, 0.2), where=st.integers(0, 11))
+def test_next_to_no_work_at_one_place_is_not_even(count: int, light: float, where: int) -> None:
+    """Nothing shortens a launch: one place of next to no work is enough."""
+    assert not is_even(np.insert(np.linspace(1.0, 1.1, count), min(where, count), light))
 
 
 def make_even(groups: int, work_group_s: float = 1e-5, **more: Any) -> SyntheticLaunch:  # noqa: ANN401

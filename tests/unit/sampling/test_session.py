@@ -129,6 +129,9 @@ def test_whoever_calls_is_kept_where_the_caller_works() -> None:
     sampling.start()
     sampling.join()
     assert [len(processors) for processors in allowed] == [1]
+    assert sampling.native_id is not None
+    with kept_apart((sampling.native_id,)):  # a thread that has ended is left alone
+        assert os.sched_getaffinity(0)
 
 
 def test_who_only_starts_a_launch_is_no_worker() -> None:
@@ -151,16 +154,6 @@ def test_who_only_starts_a_launch_is_no_worker() -> None:
     looks = (find_workers(run, 1) for _ in range(50))
     assert next(found for found in looks if found) != (0,)
     wanted.put(False)
-
-
-def test_threads_that_have_ended_are_left_alone() -> None:
-    """Samples all the same."""
-    gone = threading.Thread(target=lambda: None)
-    gone.start()
-    gone.join()
-    assert gone.native_id is not None
-    with kept_apart((gone.native_id,)):
-        pass
 
 
 DEVICE = make_description()

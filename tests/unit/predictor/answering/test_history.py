@@ -97,8 +97,7 @@ def test_a_lasting_shift_replaces_what_was_before(
 ) -> None:
     """Three runs that agree, and none between them that fits, say that it takes another time."""
     history = LaunchHistory()
-    for one in [*(1.0 + 0.01 * math.sin(number) for number in range(20)), *times_s]:
-        history.add(Seen(seconds=one))
+    see(history, *(1.0 + 0.01 * math.sin(number) for number in range(20)), *times_s)
     assert history.shifts == shifts
     assert middle(history) == pytest.approx(usual_s, rel=0.02)
 
@@ -107,8 +106,7 @@ def test_a_lasting_shift_replaces_what_was_before(
 def test_never_answers_nonsense(times_s: list[float]) -> None:
     """Whatever is observed, the answer is ordered, finite, and lies among the observations."""
     history = LaunchHistory()
-    for one in times_s:
-        history.add(Seen(seconds=one))
+    see(history, *times_s)
     usual = history.answer(0.9)
     assert usual is not None
     assert 0 < usual.low <= usual.seconds <= usual.high < math.inf
