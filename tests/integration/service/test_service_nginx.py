@@ -72,7 +72,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]
 
 @pytest.fixture
 def http(served: dict[str, Any]) -> Iterator[httpx.Client]:
-    """Ask through nginx."""
     headers = {"authorization": f"Bearer {served['token']}"}
     url = f"https://localhost:{served['port']}"
     with httpx.Client(base_url=url, headers=headers, verify=False, timeout=60) as client:

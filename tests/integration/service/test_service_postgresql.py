@@ -20,7 +20,6 @@ from support.service_attacks.attacks import PROBLEM
 
 @pytest.fixture
 def url(cluster: PostgresqlCluster) -> str:
-    """Give an empty database."""
     return cluster.make_database()
 
 

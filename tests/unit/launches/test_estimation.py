@@ -28,7 +28,6 @@ from support.fakes import SyntheticLaunch
 
 
 def test_small_launches_are_out_of_domain() -> None:
-    """Warns of a launch of few and short work-groups, and says that it is out of domain."""
     small = NDRange(global_size=(16 * 8,), local_size=(8,))
     launch = SyntheticLaunch(small, lambda at: 1e-5)
     estimate = sample_launch(launch, "k", EstimateSettings(), wait=lambda _: None).estimate
@@ -37,7 +36,6 @@ def test_small_launches_are_out_of_domain() -> None:
 
 
 def test_moments_lie_apart() -> None:
-    """Waits between moments."""
     waits: list[float] = []
 
     def wait(seconds: float) -> None:
@@ -111,7 +109,6 @@ with TemporaryDirectory() as _folder:
 def test_recordings_survive_their_file(
     tmp_path_factory: pytest.TempPathFactory, recordings: Sequence[Recording]
 ) -> None:
-    """Reads back recordings equal to those that were written."""
     path = tmp_path_factory.getbasetemp() / "round-trip.json"
     write_recordings(path, recordings)
     assert read_recordings(path) == list(recordings)

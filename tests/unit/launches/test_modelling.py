@@ -117,7 +117,6 @@ def test_folding_shares_loads_of_neighbouring_updates() -> None:
 def test_folding_refuses_what_it_would_change(
     texts: tuple[str, ...], axis: int, times: int, complaint: str
 ) -> None:
-    """Refuses axes and numbers out of range, local memory, and ids of work-groups."""
     launch = make_source(NDRange(global_size=(8, 8), local_size=(4, 2)), texts).launch()
     with pytest.raises(InputError, match=complaint):
         fold(launch, axis, times)
@@ -324,7 +323,6 @@ INTEL = read_machine(CALIBRATION / "intel-amd-epyc-c960.yaml")
 
 @pytest.mark.parametrize("machine", [V100, CPU, INTEL], ids=lambda one: one.id)
 def test_streaming_takes_bytes_over_bandwidth(machine: MachineDescription) -> None:
-    """A triad takes about the time that its bytes take."""
     launch = model_launch(read_example("triad"))
     memory = machine.memory("global")
     assert memory is not None

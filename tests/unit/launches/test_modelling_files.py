@@ -85,7 +85,6 @@ registers: 40
 def test_errors_name_file_and_line(
     tmp_path: Path, old: str, new: str, line: int, complaint: str
 ) -> None:
-    """Points at the line of every mistake."""
     path = tmp_path / "bad.yaml"
     path.write_text(GOOD.replace(old, new))
     with pytest.raises(ProblemFileError, match=re.escape(complaint)) as caught:
@@ -136,7 +135,6 @@ def test_hit_rates_follow_from_volumes() -> None:
 
 
 def test_compares_with_measurements() -> None:
-    """Gives errors, bias, ranks and what the choice of the predicted best costs."""
     found = Comparison(
         quantity="updates_per_s", labels=("a", "b", "c"), measured=(10, 20, 40),
         predicted=(11, 18, 48),
@@ -151,7 +149,6 @@ def test_compares_with_measurements() -> None:
 
 
 def test_reads_measurements_as_csv_and_json(tmp_path: Path) -> None:
-    """Takes hit rates and volumes, in either format."""
     table = tmp_path / "m.csv"
     table.write_text(
         "function,oversubscription,hit_rate,local_size,fold,dram_load_bytes_per_update\n"

@@ -123,7 +123,6 @@ def test_callers_parameters_replace_the_files(write: Write) -> None:
     [
         (change(5, "global_size: [1,"), None, "not valid YAML"),
         ("", 1, "the file is empty"),
-        ("just a text\n", 1, "expected `key: value` pairs"),
         ("- a list\n", 1, r"expected `key: value` pairs .* found a list"),
         (change(3, "# no kernel"), 2, "the key `kernel` is missing"),
         (change(5, "# no size"), 2, "the key `global_size` is missing"),
@@ -137,9 +136,7 @@ def test_callers_parameters_replace_the_files(write: Write) -> None:
             (2, "source: missing.cl", r"there is no file .*missing\.cl"),
             (2, "source: []", "expected a file, or a list of files, found nothing"),
             (2, "source: [scale.cl, [a]]", "expected a text, found a list"),
-            (3, "kernel:", "expected a text, found nothing"),
             (3, "kernel: ''", "the name is empty"),
-            (4, "build_options: -w", "expected a list, found '-w'"),
             (5, "global_size: [0, 8]", "at least 1, found 0"),
             (5, "global_size: [1.5, 8]", "expected a whole number, found 1.5"),
             (5, "global_size: [1, 1, 1, 1]", "expected one to three numbers, found 4"),
@@ -149,9 +146,7 @@ def test_callers_parameters_replace_the_files(write: Write) -> None:
             (6, "local_size: [64]", "has 1 dimensions, the global size has 2"),
             (6, "local_size: [64, 9]", "axis 1: local size 9 exceeds global size 8"),
             (7, "global_offset: [0, -1]", "at least 0, found -1"),
-            (5, "global_size:", "global_size"),
             (8, "parameters: [N]", "expected `NAME: value` pairs, found a list"),
-            (8, 'parameters: {N: 1, HALF: "{M}", SWEPT: 3}', "{M} is no parameter"),
             (8, "parameters: {N: 512, HALF: 2, SWEPT: []}", "SWEPT"),
             (10, "  - {init: ones}", "`scalar: TYPE`, `local: BYTES`"),
             (10, "  - {buffer: int8, local: 4}", "give one of `buffer: TYPE`"),
@@ -166,7 +161,6 @@ def test_callers_parameters_replace_the_files(write: Write) -> None:
             (10, "  - {buffer: int8, count: 4, init: uniform, low: 3, high: 3}",
              "low 3 is not below high 3"),
             (10, "  - {buffer: uint8, count: 4, init: uniform, high: 1000}", "1000"),
-            (12, "  - {scalar: int32, value: 1.5}", "expected a whole number, found 1.5"),
             (12, "  - {scalar: uint8, value: 300}", "value 300 does not fit uint8"),
             (12, "  - {scalar: float2, value: 1}", "expected 2 numbers for float32x2"),
             (10, "  - {buffer: null, count: 3}", "unknown key"),
@@ -185,7 +179,6 @@ def test_callers_parameters_replace_the_files(write: Write) -> None:
 def test_every_complaint_names_file_and_line(
     write: Write, text: str, line: int | None, message: str
 ) -> None:
-    """Begins every complaint with the file and the line of the value it is about."""
     path = write(text)
     with pytest.raises(ProblemFileError) as caught:
         read_problem(path)
@@ -290,7 +283,6 @@ def read_text(folder: Path, text: str) -> Problem | None:
 @settings(max_examples=200)
 @given(text=mutated() | st.text(st.characters(codec="utf-8"), max_size=60))
 def test_damaged_files_are_read_or_refused(folder: Path, text: str) -> None:
-    """Reads a damaged problem file or refuses it as bad input, naming the file; nothing else."""
     problem = read_text(folder, text)
     if problem is not None:
         assert problem.ndrange.work_item_count >= 1

@@ -89,7 +89,6 @@ def test_scratchpad_kernels_are_read(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_files_are_refused_with_their_line(tmp_path: Path, text: str, words: str) -> None:
-    """Names file, line and what was expected."""
     path = tmp_path / "kernel.yaml"
     path.write_text(text)
     with pytest.raises(ProblemFileError, match=words):

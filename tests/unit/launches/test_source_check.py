@@ -45,14 +45,18 @@ def ask_device(source: str, *arguments: Argument, items: int = 64) -> None:
     run_estimate(NO_SESSION, task)
 
 
-def test_a_sampling_refuses_misfits_before_the_device_is_asked() -> None:
-    """No device's compiler runs for a source that does not fit its arguments, or lacks the kernel;
-    both are told."""
+def test_a_sampling_refuses_misfits_before_the_device_is_asked(tmp_path: Path) -> None:
+    """No device's compiler runs for a source that does not fit its arguments, or lacks the kernel,
+    nor for a file that is too short; each is told."""
     with pytest.raises(KernelNotFoundError, match="its kernels are: g"):
         refuse_misfits(write_problem("kernel void g(int n) {}", NUMBER, name="f"))
     expected = r"1 arguments given, 2 expected: 0 \(global float\* a\), 1 \(int n\)"
     with pytest.raises(SignatureError, match=expected):
         ask_device("kernel void f(global float *a, int n) {}", FLOATS)
+    path = tmp_path / "a.npy"
+    np.save(path, np.zeros(63, dtype=np.float32))
+    with pytest.raises(InputError, match="holds 63 values"):
+        ask_device("kernel void f(global float *a) {}", replace(FLOATS, init=Init.FILE, path=path))
 
 
 @pytest.mark.parametrize(
@@ -81,15 +85,6 @@ def test_kinds_and_types_that_do_not_fit_are_refused(
         return
     with pytest.raises(SignatureError, match=complaint):
         refuse_misfits(problem)
-
-
-def test_a_file_that_is_too_short_is_refused(tmp_path: Path) -> None:
-    """Looks at its header."""
-    path = tmp_path / "a.npy"
-    np.save(path, np.zeros(63, dtype=np.float32))
-    argument = replace(FLOATS, init=Init.FILE, path=path)
-    with pytest.raises(InputError, match="holds 63 values"):
-        refuse_misfits(write_problem("kernel void f(global float *a) {}", argument))
 
 
 @pytest.mark.parametrize("source", ["kernel void f(", "#include <none.h>\nkernel void g() {}", "?"])
@@ -131,12 +126,8 @@ DRAIN = """
 kernel void drain(volatile global int *head, global float *a, int n) {
   for (;;) {
     int i = atomic_add(head, 1);
-    if (i >= n)
-      break;
-    a[i] *= 2;
-  }
-}
-"""
+    if (i >= n) break;
+    a[i] *= 2; } }"""
 ITEMS = 1 << 16
 GIVEN = (buffer_of("int32", 1), buffer_of("float32", ITEMS), number_of(ITEMS))
 QUEUE = write_problem(DRAIN, *GIVEN, items=(ITEMS,))

@@ -29,7 +29,6 @@ from support.service_backend import open_client, service_of
 
 
 def test_every_kind_of_error_has_a_code_of_its_own() -> None:
-    """A program can tell all of our errors apart."""
     kinds = [one for one in vars(errors).values() if isinstance(one, type)]
     codes = {as_api_error(one("x")).code for one in kinds if issubclass(one, KernelcastError)}
     assert len(codes) == len(kinds)

@@ -118,7 +118,6 @@ def test_complaints_stand_beside_their_fields(
 
 @pytest.mark.usefixtures("in_process")
 def test_arguments_that_do_not_fit(post: Post, check_page: Check, fields: Fields) -> None:
-    """One argument too few is told at the arguments."""
     short = "buffer: float32, count: 64\nscalar: float32, value: 1"
     for path in ("/lab/source", "/lab/model"):
         found = _complain(post, check_page, path, {**fields, "args": short})
@@ -307,7 +306,6 @@ def test_a_form_starts_a_job(
     client: TestClient, post: Post, kind: str, fields: dict[str, Any],
     options: dict[str, Any],
 ) -> None:  # fmt: skip
-    """With the options that the API takes."""
     answer = post("/jobs", {"kind": kind, **fields})
     [job] = client.get("/v1/jobs").json()["jobs"]
     assert (job["kind"], job["options"]) == (kind, options)
@@ -341,7 +339,6 @@ def test_a_form_starts_a_job(
 def test_results_are_tables(
     client: TestClient, kind: JobKind, result: object, told: list[str]
 ) -> None:
-    """Of every kind of job; the whole result is a file."""
     job_id = add_job(service_of(client).state, kind, result=result)
     page = client.get(f"/jobs/{job_id}").text
     assert all(one in page for one in told)

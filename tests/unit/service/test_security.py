@@ -22,7 +22,6 @@ from support.service_backend import FakeBackend, Plain, estimate, open_client, s
 
 @pytest.fixture
 def guarded(settings: ServiceSettings) -> ServiceSettings:
-    """Give settings of a service that needs tokens."""
     return replace(settings, require_tokens=True)
 
 

@@ -54,7 +54,6 @@ def hear(said: bytes, *, timeout_s: float = 5.0) -> list[Any]:
 
 
 def test_what_is_right_is_taken() -> None:
-    """Stages, items and a result of the expected types arrive."""
     said = frame(["progress", "at work"]) + frame(["item", 4]) + frame(["result", GOOD])
     assert hear(said) == ["at work", 4, Interval(**GOOD)]
 
@@ -100,7 +99,6 @@ def test_what_is_no_answer_is_an_error_of_this_task(said: bytes) -> None:
 
 @pytest.mark.parametrize("said", [b"", b"\0\0", struct.pack(">Q", 100) + b'["result"'])
 def test_half_a_message_ends_with_the_time(said: bytes) -> None:
-    """A message that never ends does not hold the parent longer than the time limit."""
     with pytest.raises(EstimateTimeoutError, match=r"no answer within 0\.2 s"):
         hear(said, timeout_s=0.2)
 

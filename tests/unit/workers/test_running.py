@@ -93,7 +93,6 @@ def ask(name: str, arguments: object, *, returns: Any = str, **options: Any) -> 
 
 
 def test_gives_the_result_and_reports_progress() -> None:
-    """Gives what the task returned and passes on its stages in their order."""
     stages: list[str] = []
     result = ask("echo", ("one", "two", "three"), returns=list[str], report=stages.append)
     assert result == ["one", "two", "three"]
@@ -158,7 +157,6 @@ def test_a_hang_ends_in_time(
 
 
 def test_an_interrupted_parent_leaves_no_child() -> None:
-    """Ends the child where the parent is interrupted while it waits."""
     interrupt = Mock(side_effect=KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
         ask("hang", None, report=interrupt)

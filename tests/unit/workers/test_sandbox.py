@@ -69,7 +69,6 @@ def test_what_is_hidden_is_hidden_in_folders_that_are_seen(
 
 
 def test_no_secret_of_the_environment_is_passed_on() -> None:
-    """Variables that no device needs are gone."""
     given = {
         "PGPASSWORD": "a", "KERNELCAST_STORE": "b", "AWS_SECRET_ACCESS_KEY": "c", "HOME": "/d",
         "POCL_AFFINITY": "1",
@@ -81,7 +80,6 @@ def test_no_secret_of_the_environment_is_passed_on() -> None:
 
 @works
 def test_a_death_inside_is_told_as_one_outside() -> None:
-    """The signal that ended a confined process is named."""
     with pytest.raises(KernelRunError, match=r"died \(signal SIGSEGV, stage: starting\)"):
         run_isolated(
             Task(entry="crashing:crash"), None, timeout_s=60, subject="d",
