@@ -126,31 +126,20 @@ def test_arguments_that_do_not_fit(post: Post, check_page: Check, fields: Fields
 
 
 @pytest.mark.usefixtures("in_process")
-def test_a_kernel_for_one_local_size(post: Post, check_page: Check, fields: Fields) -> None:
-    """One that shares local memory has one answer, and the page says why."""
-    shared = {
-        **fields,
-        "code": SAXPY.replace("float a)", "float a, local float *s)").replace(
-            "y[i] =", "s[get_local_id(0)] = x[i]; y[i] ="
-        ),
-        "args": f"{fields['args']}\nlocal: 256",
-    }
-    text = check_page(post("/lab/local-sizes", shared, is_fragment=True))
-    assert "Only 64 has an answer" in text
-    assert "shares local memory" in text
-
-
-def test_local_sizes_by_estimates(
-    post: Post, check_page: Check, fields: Fields, backend: FakeBackend
-) -> None:
-    """A device answers one local size after the other; not where a kernel is made for one."""
+def test_local_sizes(post: Post, check_page: Check, fields: Fields, backend: FakeBackend) -> None:
+    """A device answers one local size after the other; a kernel that shares local memory has one,
+    and the page says why."""
     asked = {**fields, "method": "estimate"}
     text = check_page(post("/lab/local-sizes", asked, is_fragment=True))
     assert f"Local sizes of saxpy on {FIRST}" in text
     assert backend.calls["sample"] == 11  # powers of two to 1024
     assert backend.most_at_once[FIRST] == 1
-    shared = {**asked, "args": f"{fields['args']}\nlocal: 64"}
-    found = _complain(post, check_page, "/lab/local-sizes", shared)
+    source = SAXPY.replace("float a)", "float a, local float *s)").replace("y[i] =", "*s = y[i] =")
+    shared = {**fields, "code": source, "args": f"{fields['args']}\nlocal: 64"}
+    text = check_page(post("/lab/local-sizes", shared, is_fragment=True))
+    assert "Only 64 has an answer" in text
+    assert "shares local memory" in text
+    found = _complain(post, check_page, "/lab/local-sizes", {**shared, "method": "estimate"})
     assert "local memory" in found["local_size"]
     found = _complain(post, check_page, "/lab/local-sizes", {**asked, "device": ""})
     assert "one device" in found["device"]

@@ -1,11 +1,9 @@
 """Records arrive from child processes as they were sent, and nothing else does."""
 
 import json
-import os
 import pickle
 import socket
 import struct
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -13,7 +11,7 @@ import numpy as np
 import pytest
 
 from kernelcast.collection.collection import Message
-from kernelcast.records.device import SaturationPoint, Trait, TraitSource
+from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
 from kernelcast.records.estimates import Interval
 from kernelcast.records.machine import DevicePeaks
@@ -26,7 +24,7 @@ from kernelcast.records.operations import (
     OperationKind,
 )
 from kernelcast.records.samples import SampleRun
-from kernelcast.workers import Task, process, protocol, run_isolated
+from kernelcast.workers import Task, process, protocol
 from kernelcast.workers.process import converse
 from kernelcast.workers.protocol import MOST_BYTES, Channel
 from kernelcast.workers.wire import NotDecodableError, decode, encode
@@ -113,46 +111,6 @@ def test_stages_and_errors_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(str(caught.value)) == 1000
     (heard, *_) = hear(frame(["progress", stage]) + frame(["result", GOOD]))
     assert len(heard) < 1000
-
-
-# What a kernel could do in a child: write to each of its descriptors, and go on.
-STAND_INS = """
-import os, struct, sys, time
-
-
-def shout(arguments, report):
-    report(str(os.getpid()))
-    for descriptor in map(int, os.listdir("/proc/self/fd")):
-        try:
-            os.set_blocking(descriptor, False)
-            if descriptor > 2:
-                os.write(descriptor, b"garbage" * 1000)
-        except OSError:
-            pass
-    time.sleep(600)
-
-
-def hang_up(arguments, report):
-    report(str(os.getpid()))
-    os.closerange(3, 4096)
-    time.sleep(600)
-"""
-
-
-@pytest.mark.parametrize(("name", "text"), [("shout", "no answer"), ("hang_up", "died")])
-def test_a_child_that_misbehaves_is_killed(
-    name: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A real process that sends garbage or hangs up is gone afterwards."""
-    (tmp_path / "stand_ins.py").write_text(STAND_INS)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.setattr("kernelcast.workers.process._LAST_S", 0.1)
-    stages: list[str] = []
-    task: Task[SaturationPoint] = Task(entry=f"stand_ins:{name}", returns=SaturationPoint)
-    with pytest.raises(KernelRunError, match=text):
-        run_isolated(task, None, timeout_s=100, subject="d", report=stages.append)
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(stages[0]), 0)
 
 
 RUN = make_sample_run([(0, 2, 0.1), (0, 3, 1 / 3)], work_groups=100)

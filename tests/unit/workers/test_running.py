@@ -29,7 +29,7 @@ from kernelcast.workers import (
 
 # What a child can be asked here.
 STAND_INS = """
-import os, signal, sys, time
+import contextlib, os, signal, sys, time
 
 from kernelcast.records.errors import SignatureError
 
@@ -71,6 +71,23 @@ def look(name, report):
 
 def wait(pipe):
     open(pipe)
+
+
+# What a kernel could do: write to each of its descriptors, or close them, and go on.
+def shout(arguments, report):
+    report(str(os.getpid()))
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
+        with contextlib.suppress(OSError):
+            os.set_blocking(descriptor, False)
+            if descriptor > 2:
+                os.write(descriptor, b"garbage" * 1000)
+    time.sleep(600)
+
+
+def hang_up(arguments, report):
+    report(str(os.getpid()))
+    os.closerange(3, 4096)
+    time.sleep(600)
 
 
 def chatter(arguments, report):
@@ -161,6 +178,18 @@ def test_an_interrupted_parent_leaves_no_child() -> None:
     with pytest.raises(KeyboardInterrupt):
         ask("hang", None, report=interrupt)
     assert not Path(f"/proc/{interrupt.call_args.args[0]}").exists()
+
+
+@pytest.mark.parametrize(("name", "text"), [("shout", "no answer"), ("hang_up", "died")])
+def test_a_child_that_misbehaves_is_killed(
+    name: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that sends garbage or hangs up is gone afterwards."""
+    monkeypatch.setattr(process, "_LAST_S", 0.1)
+    stages: list[str] = []
+    with pytest.raises(KernelRunError, match=text):
+        ask(name, None, report=stages.append)
+    assert not Path(f"/proc/{stages[0]}").exists()
 
 
 def test_talkative_compilers_do_not_block() -> None:
