@@ -78,7 +78,12 @@ def test_ends_with_the_papers_table_and_the_file(ask: Ask) -> None:
 
 
 def test_a_device_that_fails_does_not_stop_the_others(ask: Ask, outcomes: Outcomes) -> None:
-    """Shows the other devices, names the error and ends with status 1."""
+    """Shows the other devices, names the error and ends with status 1; an interrupt ends with 130,
+    and says how to go on."""
+    outcomes[OTHER.id] = KeyboardInterrupt()
+    result = ask()
+    assert (result.exit_code, "268 Gop/s" in result.stdout) == (130, True)
+    assert "the same command goes on from there" in result.stderr
     outcomes.update({DEVICE.id: KernelRunError("all died"), OTHER.id: MACHINE})
     result = ask()
     assert (result.exit_code, "268 Gop/s" in result.stdout) == (1, True)
@@ -89,17 +94,9 @@ def test_a_device_that_fails_does_not_stop_the_others(ask: Ask, outcomes: Outcom
     }  # fmt: skip
 
 
-def test_ctrl_c_says_how_to_go_on(ask: Ask, outcomes: Outcomes) -> None:
-    """Ends with status 130 and shows the devices that are done."""
-    outcomes[OTHER.id] = KeyboardInterrupt()
-    result = ask()
-    assert result.exit_code == 130
-    assert "268 Gop/s" in result.stdout
-    assert "the same command goes on from there" in result.stderr
-
-
 def test_writes_a_page_with_every_figure(ask: Ask, tmp_path: Path) -> None:
-    """Writes a page of its own: figures inside, nothing from elsewhere, texts escaped."""
+    """Writes a page of its own: figures inside, nothing from elsewhere, texts escaped; leaves out
+    what a bare description has nothing to show for."""
     page = tmp_path / "r.html"
     assert f"report written to {page}" in ask("--report", page).stdout
     text = page.read_text()
@@ -111,12 +108,8 @@ def test_writes_a_page_with_every_figure(ask: Ask, tmp_path: Path) -> None:
     ids = re.findall(r'\bid="([^"]*)"', re.sub(r"<clipPath.*?</clipPath>", "", text))
     assert "figure_1" not in ids
     assert "currentColor" in text
-
-
-def test_a_page_of_a_bare_description_is_a_page(tmp_path: Path) -> None:
-    """Leaves out tables and figures that have nothing to show."""
     bare = MachineDescription(id="a", name="A", kind=DeviceKind.CPU)
-    save_machine_page(tmp_path / "one.html", [bare])
-    assert "<svg" not in (tmp_path / "one.html").read_text()
-    save_machine_page(tmp_path / "two.html", [bare, find_machine("skylake-sp")])
-    assert (tmp_path / "two.html").read_text().count("<article>") == 2
+    save_machine_page(page, [bare])
+    assert "<svg" not in page.read_text()
+    save_machine_page(page, [bare, find_machine("skylake-sp")])
+    assert page.read_text().count("<article>") == 2

@@ -45,7 +45,8 @@ def _show(capsys: pytest.CaptureFixture[str], *told: tuple[int, int, str, float 
 def test_it_says_what_is_done_and_what_the_rest_takes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As it is told, else by the pace of the parts that are done."""
+    """As it is told, else by the pace of the parts that are done; a pipe gets nothing."""
+    assert not _show(capsys, (1, 2, "fits", None))
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "200")
     shown = _show(capsys, (2, 9, "nbody: sampling", 125.0))
@@ -54,8 +55,3 @@ def test_it_says_what_is_done_and_what_the_rest_takes(
     assert "nbody: sampling" in shown
     assert "left" not in _show(capsys, (1, 9, "fits", None))
     assert "about" in _show(capsys, (1, 9, "fits", None), (2, 9, "fits", None))
-
-
-def test_a_pipe_gets_none(capsys: pytest.CaptureFixture[str]) -> None:
-    """Standard error stays free for errors."""
-    assert not _show(capsys, (1, 2, "fits", None))

@@ -31,9 +31,10 @@ def give_rows(monkeypatch: pytest.MonkeyPatch, rows: TrainingTable) -> None:
 
 
 def test_a_device_that_cannot_be_served_ends_with_status_1(
-    monkeypatch: pytest.MonkeyPatch,
+    home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others are trained; the reason is told in both forms."""
+    """The others are trained; the reason is told in both forms. A registry that cannot be written
+    is named."""
     keep = (TABLE.devices != NAMES[0]) | (TABLE.kernels == TABLE.kernels[0])
     give_rows(monkeypatch, TABLE.take(keep))
     result = train("--json")
@@ -45,6 +46,10 @@ def test_a_device_that_cannot_be_served_ends_with_status_1(
     told = "2 measured, 2 of these sampled, of 1 kernel; at least 3 kernels"
     assert told in refused["error_message"]
     assert f"kernelcast collect --device {NAMES[0]}" in refused["error_message"]
+    (home / "file").write_text("", encoding="utf-8")
+    unwritten = train("--registry", home / "file")
+    assert (unwritten.exit_code, str(home / "file") in unwritten.stderr) == (2, True)
+    assert "internal error" not in unwritten.stderr
 
 
 def test_an_interrupt_keeps_what_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,18 +70,6 @@ def test_an_interrupt_keeps_what_is_ready(monkeypatch: pytest.MonkeyPatch) -> No
     assert "interrupted" in result.stderr
     assert open_registry().find_versions(f"linear/{NAMES[0]}").versions
     assert not open_registry().find_versions(f"linear/{NAMES[1]}").versions
-
-
-def test_a_registry_that_cannot_be_written_is_an_error(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Names the place."""
-    give_rows(monkeypatch, TABLE)
-    (home / "file").write_text("", encoding="utf-8")
-    result = train("--registry", home / "file")
-    assert result.exit_code == 2
-    assert str(home / "file") in result.stderr
-    assert "internal error" not in result.stderr
 
 
 def test_devices_that_lack_kernels_end_with_status_1(

@@ -43,7 +43,8 @@ def test_problem_files_are_kernels_and_folders_are_families(folder: Path) -> Non
 
 
 def test_sizes_may_be_given(folder: Path) -> None:
-    """A parameter alone says what is searched along, with values what is collected."""
+    """A parameter alone says what is searched along, with values what is collected; one
+    that changes nothing cannot make a launch larger."""
     assert find_problems(folder, {"REPEATS": ()})[0][0].size.parameter == "REPEATS"
     kernels, _ = find_problems(folder, {"N": (8192, 1024)})
     assert {one.sizes for one in kernels} == {(1024, 8192)}
@@ -52,10 +53,6 @@ def test_sizes_may_be_given(folder: Path) -> None:
     for names, told in (("N", "REPEATS"), "one of them by"), ("Q", r"has it, but .*N, REPEATS"):
         with pytest.raises(InputError, match=told):
             find_problems(folder, dict.fromkeys(names, ()))
-
-
-def test_a_kernel_of_one_size_says_what_it_lacks(folder: Path) -> None:
-    """A parameter that changes nothing cannot make a launch larger."""
     with pytest.raises(InputError, match="FACTOR does not"):
         guess_size(folder / "scale.yaml", "FACTOR")
     with pytest.raises(InputError, match="no problem files"):

@@ -37,39 +37,35 @@ def make_report(
 ) -> ValidationReport:
     """Make a report on one device of kernels k0, k1, ...; two kernels make an application."""
     sizes = [len(rows) for rows in next(iter(models.values()))]
+    linear_groups = tuple(
+        GroupScore(group=f"k{place}", rows=1, error=0.0, linear_error=error)
+        for place, error in enumerate(linear or [0.01] * len(sizes))
+    )
+    scores = [
+        DeviceScore(
+            model=name, device="d", errors=None, unanswered=0, classes=(), groups=linear_groups,
+            noise=noise, coverage=None, half_width=None, in_domain=None,
+        )
+        for name in models
+    ]  # fmt: skip
+    answers = []
+    for name, rows in models.items():  # too long ones
+        told = tuple(None if one is None else 2.0 * (1 + one) for each in rows for one in each)
+        is_near = (True,) * len(told)
+        answers.append(ModelRows(model=name, seconds=told, low=told, high=told, in_domain=is_near))
     kernels = [f"k{place}" for place, size in enumerate(sizes) for _ in range(size)]
     groups = [f"a{int(one[1:]) // 2}" for one in kernels] if split == "application" else kernels
     return ValidationReport(
         split=split, coverage=0.9, schema_id="v1-0", data_digest="d", versions={},
-        scores=tuple(make_score(name, noise, linear or [0.01] * len(sizes)) for name in models),
-        rankings=(), refused={"one on d": "why", "other on d": "not asked for"},
+        scores=tuple(scores), rankings=(),
+        refused={"one on d": "why", "other on d": "not asked for"},
         rows=ValidatedRows(
             keys=tuple(map(str, range(len(kernels)))), groups=tuple(groups),
             kernels=tuple(kernels), devices=("d",) * len(kernels),
             measured_s=(2.0,) * len(kernels),
-            models=tuple(make_rows(name, rows) for name, rows in models.items()),
+            models=tuple(answers),
         ),
     )  # fmt: skip
-
-
-def make_score(name: str, noise: float, linear: list[float]) -> DeviceScore:
-    """Make a score that holds the linear model's errors and the noise."""
-    groups = tuple(
-        GroupScore(group=f"k{place}", rows=1, error=0.0, linear_error=error)
-        for place, error in enumerate(linear)
-    )
-    return DeviceScore(
-        model=name, device="d", errors=None, unanswered=0, classes=(), groups=groups, noise=noise,
-        coverage=None, half_width=None, in_domain=None,
-    )  # fmt: skip
-
-
-def make_rows(name: str, errors: Errors) -> ModelRows:
-    """Make answers with these errors, too long ones."""
-    seconds = tuple(None if one is None else 2.0 * (1 + one) for rows in errors for one in rows)
-    return ModelRows(
-        model=name, seconds=seconds, low=seconds, high=seconds, in_domain=(True,) * len(seconds)
-    )
 
 
 def compare_two(first: Errors, second: Errors, **options: object) -> DeviceComparison:
@@ -94,7 +90,8 @@ def test_a_constant_shift_is_found(errors: Errors, shift: float) -> None:
 
 
 def test_a_case_by_hand() -> None:
-    """Means over rows, winners beyond the noise, classes over groups, worked out by hand."""
+    """Means over rows, winners beyond the noise, of the kernel before that of the device, classes
+    over groups, worked out by hand; JSON keeps it, and only of its own models."""
     first: Errors = [[0.01, 0.03], [0.10], [0.30, 0.50, None]]
     second: Errors = [[0.03, 0.03], [0.02], [0.10, 0.20, 0.30]]
     found = compare_two(first, second, noise=0.02, linear=[0.02, 0.07, 0.4])
@@ -116,15 +113,18 @@ def test_a_case_by_hand() -> None:
         (1, pytest.approx(0.10), pytest.approx(0.02)),
         (1, pytest.approx(0.40), pytest.approx(0.15)),
     ]
-
-
-def test_noise_of_the_kernel_decides_before_that_of_the_device() -> None:
-    """A kernel whose own times vary is not won by less than that."""
-    report = make_report(one=[[0.05], [0.05]], two=[[0.01], [0.01]], noise=0.001)
-    found = compare_validated(report, "one", "two", noise={"0": 0.2, "1": float("nan")})
-    (device,) = found.devices
-    assert {one.kernel: one.winner for one in device.kernels} == {"k0": None, "k1": "two"}
-    assert {one.kernel: one.noise for one in device.kernels} == {"k0": 0.2, "k1": 0.001}
+    report = make_report(one=[[0.05]] * 2, two=[[0.01]] * 2, other=[[0.1]] * 2, noise=0.001)
+    noise = {"0": 0.2, "1": float("nan")}
+    compared = compare_validated(report, "one", "two", resamples=100, noise=noise)
+    (device,) = compared.devices
+    assert {one.kernel: (one.winner, one.noise) for one in device.kernels} == {
+        "k0": (None, 0.2), "k1": ("two", 0.001),
+    }  # fmt: skip
+    assert compared.refused == {"one on d": "why"}
+    assert comparison_from_json(comparison_to_json(compared)) == compared
+    for second, message in (("three", "no model three"), ("one", "two different")):
+        with pytest.raises(InputError, match=message):
+            compare_validated(report, "one", second)
 
 
 def test_intervals_hold_the_true_difference() -> None:
@@ -164,22 +164,6 @@ def test_what_cannot_be_told_is_none() -> None:
     assert (apart.rows, apart.unpaired, apart.difference, apart.first_errors) == (0, 2, None, None)
 
 
-def test_comparison_survives_json() -> None:
-    """What is written is what is read, and only of its own models."""
-    report = make_report(one=[[0.1], [0.2]], two=[[0.2], [0.1]], other=[[0.1], [0.1]])
-    found = compare_validated(report, "one", "two", resamples=100)
-    assert found.refused == {"one on d": "why"}
-    assert comparison_from_json(comparison_to_json(found)) == found
-
-
-def test_refuses_what_makes_no_sense() -> None:
-    """Unknown models, and the same one twice."""
-    report = make_report(one=[[0.1], [0.2]], two=[[0.2], [0.1]])
-    for second, told in (("three", "no model three"), ("one", "two different")):
-        with pytest.raises(InputError, match=told):
-            compare_validated(report, "one", second)
-
-
 def make_launches(families: int = 24, sizes: int = 4, *, seed: int = 0) -> pd.DataFrame:
     """Make launches on which `samples` is nearer where work is even, and `formula` elsewhere."""
     rng = np.random.default_rng(seed)
@@ -199,7 +183,8 @@ def make_launches(families: int = 24, sizes: int = 4, *, seed: int = 0) -> pd.Da
 
 
 def test_pairs_are_compared_by_family_with_corrected_tests() -> None:
-    """Wins beyond noise, ratios and Wilcoxon's test are those of the families' mean errors."""
+    """Wins beyond noise, ratios and Wilcoxon's test are those of the families' mean errors; the
+    least p-value counts as often as there are tests that were made."""
     launches = make_launches()
     found = compare_errors(launches, ("samples", "formula", "far"))
     pairs = found.pairs.set_index(["device", "first", "second"])
@@ -216,6 +201,8 @@ def test_pairs_are_compared_by_family_with_corrected_tests() -> None:
     assert (one["p_holm"] > one["p"], one["nearer"]) == (True, "samples")
     alike = pairs.loc[(ALL_DEVICES, "samples", "formula")]
     assert (alike["first_wins"], alike["second_wins"], alike["nearer"]) == (12, 12, "")
+    assert correct_holm([0.5, 0.001, float("nan"), 0.04])[:2] == [0.5, 0.003]
+    assert correct_holm([0.9, 0.8]) == [1.0, 1.0]
 
 
 def test_a_tree_says_where_which_is_nearer_and_how_well_on_families_left_out() -> None:
@@ -260,18 +247,12 @@ def test_launches_without_answers_are_left_out_of_their_pairs_only() -> None:
     assert not any(one != one for row in plain["classes"] for one in row.values())
 
 
-def test_holms_correction_never_shrinks_and_keeps_order() -> None:
-    """The least p-value counts as often as there are tests; those not made count for none."""
-    assert correct_holm([0.5, 0.001, float("nan"), 0.04])[:2] == [0.5, 0.003]
-    assert correct_holm([0.9, 0.8]) == [1.0, 1.0]
-
-
 def test_what_cannot_be_compared_is_refused() -> None:
     """A missing column, one method, and no launch with two answers are named."""
     launches = make_launches()
-    with pytest.raises(InputError, match="oracle_s"):
-        compare_errors(launches, ("samples", "oracle"))
-    with pytest.raises(InputError, match="two methods"):
-        compare_errors(launches, ("samples",))
-    with pytest.raises(InputError, match="far 0 answers"):
-        compare_errors(launches.assign(far_s=np.nan), ("samples", "far"))
+    for methods, told in (
+        (("samples", "oracle"), "oracle_s"), (("samples",), "two methods"),
+        (("samples", "far"), "far 0 answers"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=told):
+            compare_errors(launches.assign(far_s=np.nan), methods)

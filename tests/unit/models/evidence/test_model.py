@@ -21,12 +21,10 @@ from kernelcast.models.evidence.model import (
     load_shipped,
     model_from_json,
     model_to_json,
-    read_moment,
 )
 from kernelcast.models.evidence.sizes import tabulate_sizes
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Interval
-from support.builders import make_sample_run
 from support.evidence import SAMPLE_SD, make_moment, make_rows
 
 COVERAGE = 0.9
@@ -44,16 +42,12 @@ def model(rows: list[EvidenceRow]) -> EvidenceModel:
     return calibrate(rows)
 
 
-def test_bias_and_variance_of_samples_are_learned(model: EvidenceModel) -> None:
-    """Takes off what samples are too slow by, and knows their noise."""
-    piece = model.weigh_samples(make_moment(0.0))
-    assert piece.log_seconds == pytest.approx(-0.05, abs=0.02)
-    assert math.sqrt(piece.variance) == pytest.approx(SAMPLE_SD, rel=0.3)
-
-
-def test_what_the_sampler_gets_wrong_of_a_kernel_is_taken_off(model: EvidenceModel) -> None:
-    """Corrects samples by those of other launches that were measured, as far as kernels differ."""
+def test_what_samples_get_wrong_is_taken_off(model: EvidenceModel) -> None:
+    """Knows what samples are too slow by and their noise; corrects those of a kernel by other
+    launches of it that were measured."""
     plain = model.weigh_samples(make_moment(0.0))
+    assert plain.log_seconds == pytest.approx(-0.05, abs=0.02)
+    assert math.sqrt(plain.variance) == pytest.approx(SAMPLE_SD, rel=0.3)
     corrected = model.weigh_samples(make_moment(0.0), past=[2.0, 2.2, 1.9])
     assert corrected.log_seconds < plain.log_seconds
     assert corrected.variance < plain.variance
@@ -75,7 +69,8 @@ def test_intervals_hold_what_they_promise(model: EvidenceModel, what: str) -> No
 def test_doubt_beyond_the_calibration_widens_the_interval(
     model: EvidenceModel, rows: list[EvidenceRow]
 ) -> None:
-    """Counts variance that no calibrated launch had as a normal error's."""
+    """Counts variance that no calibrated launch had as a normal error's, and surrounds what no
+    situation of the calibration resembles by normal quantiles."""
     (piece,) = gather(model, rows[0], rows[1:5], "sizes")
     far = replace(piece, variance=piece.variance + 1.0)
     near, wide = (model.surround(fuse([one]), COVERAGE) for one in (piece, far))
@@ -84,13 +79,9 @@ def test_doubt_beyond_the_calibration_widens_the_interval(
     # Models of before have no such limit.
     old = replace(model, widest={})
     assert old.surround(fuse([far]), COVERAGE).high < wide.high
-
-
-def test_an_interval_without_calibration_is_the_variance(model: EvidenceModel) -> None:
-    """Surrounds what no situation of the calibration resembles by normal quantiles."""
-    fused = fuse([Piece(kind=Kind.LEARNED, log_seconds=0.0, variance=0.01)])
-    interval = model.surround(fused, COVERAGE)
-    assert math.log(interval.high) == pytest.approx(1.645 * 0.1, rel=1e-3)
+    strange = fuse([Piece(kind=Kind.LEARNED, log_seconds=0.0, variance=0.01)])
+    high = model.surround(strange, COVERAGE).high
+    assert math.log(high) == pytest.approx(1.645 * 0.1, rel=1e-3)
 
 
 def test_estimated_sizes_share_what_the_sampler_gets_wrong(
@@ -125,28 +116,17 @@ def test_another_format_is_refused(model: EvidenceModel, change: dict[str, objec
 
 
 def test_a_few_launches_teach_what_they_can(rows: list[EvidenceRow]) -> None:
-    """Pools forms of samples, keeps settings of sizes, and leaves intervals to variances."""
+    """Pools forms of samples, keeps settings of sizes, and leaves intervals to variances; without
+    samples, says that they were not seen."""
     few = calibrate(rows[:12])
     assert set(few.forms) == {""}
     assert not few.intervals
     assert few.sizes == calibrate(rows[:12]).sizes
     assert fuse(gather(few, rows[20], rows[21:24], "samples+sizes")).variance > 0
-
-
-def test_launches_without_samples_teach_sizes(rows: list[EvidenceRow]) -> None:
-    """Calibrates what other sizes say, and says that samples were not seen."""
     unsampled = calibrate([replace(one, moments=()) for one in rows])
     assert set(unsampled.intervals) >= {"other_sizes"}
     with pytest.raises(InputError, match="calibrated without samples"):
         unsampled.weigh_samples(make_moment(0.0))
-
-
-def test_a_run_becomes_a_moment() -> None:
-    """Draws the line, and notes what foretells its error as finite numbers."""
-    run = make_sample_run([(0, 20, 2e-4), (0, 40, 4e-4)], work_groups=1000)
-    moment = read_moment(run, moment="now")
-    assert moment.log_seconds == pytest.approx(math.log(1e-2), abs=0.05)
-    assert all(map(math.isfinite, moment.signs))
 
 
 def test_what_repeats_is_surer(model: EvidenceModel) -> None:
@@ -216,14 +196,15 @@ def test_a_correction_is_learned_where_it_gains(learned: EvidenceModel) -> None:
     rows, model = make_learnable(), learned
     assert model.correction is not None
     plain = calibrate(rows, learners=())
-    errors = {"with": [], "without": []}
-    for row in rows:
-        fused = fuse(gather(plain, row))
-        corrected = model.correct(fuse(gather(model, row)), row.values)
-        errors["without"].append(abs(fused.log_seconds - row.size.log_seconds))
-        errors["with"].append(abs(corrected.log_seconds - row.size.log_seconds))
-        assert corrected.distance < 5.0
-    assert mean(errors["with"]) < 0.7 * mean(errors["without"])
+    corrected = [model.correct(fuse(gather(model, row)), row.values) for row in rows]
+    assert max(one.distance for one in corrected) < 5.0
+    plainly = [fuse(gather(plain, row)) for row in rows]
+    with_it, without = (
+        mean(abs(one.log_seconds - row.size.log_seconds)
+             for one, row in zip(told, rows, strict=True))
+        for told in (corrected, plainly)
+    )  # fmt: skip
+    assert with_it < 0.7 * without
     told = [one.surround(fuse(gather(one, rows[0])), COVERAGE) for one in (model, plain)]
     assert told[0].high / told[0].low < told[1].high / told[1].low
     read = model_from_json(model_to_json(model))
@@ -265,7 +246,8 @@ def surround(model: EvidenceModel, coverage: float = 0.9, doubt: float = 0.0) ->
 
 @pytest.mark.parametrize("runtime", ["intel", "pocl", "rusticl", "somebody's"])
 def test_what_is_shipped_surrounds_analytic_times(runtime: str) -> None:
-    """Each runtime has its own intervals, and others those of all; wider coverage is wider."""
+    """Each runtime has its own intervals, and others those of all; wider coverage is wider, and
+    what loops leave open that data end is added."""
     model = know_analytic(BUILT_IN, runtime)
     shipped = load_shipped()
     errors = shipped.get(runtime, shipped[ANY])
@@ -274,12 +256,7 @@ def test_what_is_shipped_surrounds_analytic_times(runtime: str) -> None:
         assert width == pytest.approx(find_half_width(errors, coverage))
     assert surround(model, 0.5).high < surround(model, 0.9).high < surround(model, 0.99).high
     assert know_analytic(BUILT_IN, runtime) is model
-
-
-def test_a_doubted_time_has_so_much_wider_an_interval() -> None:
-    """What loops leave open that data end is added to the usual width."""
-    model = know_analytic(BUILT_IN, "pocl")
-    usual, wide = surround(model), surround(model, doubt=3.0)
-    assert wide.seconds == usual.seconds
-    assert math.log(wide.high / usual.high) == pytest.approx(3.0, rel=0.02)
-    assert math.log(usual.low / wide.low) == pytest.approx(3.0, rel=0.02)
+    usual, doubted = surround(model), surround(model, doubt=3.0)
+    assert doubted.seconds == usual.seconds
+    assert math.log(doubted.high / usual.high) == pytest.approx(3.0, rel=0.02)
+    assert math.log(usual.low / doubted.low) == pytest.approx(3.0, rel=0.02)

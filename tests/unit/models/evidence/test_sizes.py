@@ -25,12 +25,6 @@ def known_at(*works: float, rate: float = -17.0) -> list[KnownSize]:
     return [make_size(one, one + rate) for one in works]
 
 
-def ask(known: list[KnownSize], work: float, at_s: float = 0.0, **settings: float) -> float:
-    """Give the variance of an answer."""
-    table = tabulate_sizes(known, replace(SETTINGS, **settings))
-    return table.predict((work, *(math.nan,) * 3), at_s).variance
-
-
 def test_times_proportional_to_work_are_foretold() -> None:
     """Scales by work-items."""
     answer = tabulate_sizes(known_at(15.0, 15.5, 16.0), SETTINGS).predict((17.0,) * 4, 0.0)
@@ -40,10 +34,14 @@ def test_times_proportional_to_work_are_foretold() -> None:
 
 def test_variance_grows_with_distance_and_time_and_falls_with_sizes() -> None:
     """Trusts near sizes, recent sizes and many sizes more."""
-    few = known_at(15.0, 15.5)
-    assert ask(few, 16.0) < ask(few, 19.0)
-    assert ask(few, 16.0) < ask(few, 16.0, at_s=3600.0)
-    assert ask(known_at(15.0, 15.5, 16.5, 17.0), 16.0) < ask(few, 16.0)
+    few, many = (
+        tabulate_sizes(known_at(*works), SETTINGS)
+        for works in ((15.0, 15.5), (15.0, 15.5, 16.5, 17.0))
+    )
+    near = few.predict((16.0,) * 4, 0.0).variance
+    assert near < few.predict((19.0,) * 4, 0.0).variance
+    assert near < few.predict((16.0,) * 4, 3600.0).variance
+    assert many.predict((16.0,) * 4, 0.0).variance < near
 
 
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
@@ -115,31 +113,22 @@ def test_what_is_missing_is_asked_for() -> None:
 def test_settings_are_learned_from_kernels() -> None:
     """Finds that sizes of another hour differ where they do, and keeps quiet where they do not."""
     draw = np.random.default_rng(0)
-    drifting, steady = [], []
-    for _ in range(40):
-        rate = draw.normal(-17.0, 1.0)
-        states = {0.0: draw.normal(0.0, 0.3), 36000.0: draw.normal(0.0, 0.3)}
-        works = 15.0 + draw.uniform(0.0, 2.0, 6)
-        times = [0.0, 36000.0] * 3
-        noise = draw.normal(0.0, 0.02, 6)
-        drifting.append([
-            make_size(work, work + rate + states[at_s] + one, at_s=at_s)
-            for work, at_s, one in zip(works, times, noise, strict=True)
-        ])  # fmt: skip
-        steady.append([
-            make_size(work, work + rate + one, at_s=at_s)
-            for work, at_s, one in zip(works, times, noise, strict=True)
-        ])  # fmt: skip
-    far, near = {}, {}
-    for name, kernels in {"drifting": drifting, "steady": steady}.items():
-        found = fit_sizes(kernels, SETTINGS)
+    times = [0.0, 36000.0] * 3
+    for drift, is_far_known in ((0.3, False), (0.0, True)):
+        kernels = []
+        for _ in range(40):
+            level = draw.normal(-17.0, 1.0) + np.tile(draw.normal(0.0, drift, 2), 3)
+            works = 15.0 + draw.uniform(0.0, 2.0, 6)
+            log_s = works + level + draw.normal(0.0, 0.02, 6)
+            kernels.append([
+                make_size(work, told, at_s=at_s)
+                for work, told, at_s in zip(works, log_s, times, strict=True)
+            ])  # fmt: skip
         known = [make_size(15.0 + 0.1 * place, -2.0) for place in range(3)]
-        table = tabulate_sizes(known, found)
-        near[name], far[name] = (
-            table.predict((15.1,) * 4, at_s).variance ** 0.5 for at_s in (0.0, 36000.0)
-        )
-    assert far["drifting"] > 0.2
-    assert max(far["steady"], near["steady"], near["drifting"]) < 0.06
+        table = tabulate_sizes(known, fit_sizes(kernels, SETTINGS))
+        near, far = (table.predict((15.1,) * 4, at_s).variance ** 0.5 for at_s in times[:2])
+        assert near < 0.06
+        assert far < 0.06 if is_far_known else far > 0.2
 
 
 def test_sizes_of_one_minute_do_not_tell_of_other_hours() -> None:
