@@ -118,34 +118,33 @@ def test_precision(options: tuple[str, ...], instruction: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "fused", "local_loads"), [pytest.param("sm_90", 64, 0, marks=needs_ptxas),
-                                         ("gfx90a", 32, 16)],
-)  # fmt: skip
-def test_facts_of_code(target: str, fused: int, local_loads: int) -> None:
+    ("target", "fused", "access", "source"),
+    [
+        pytest.param("sm_90", 64, ("store", "global", 1), TraitSource.REPORTED, marks=needs_ptxas),
+        ("gfx90a", 32, ("load", "local", 16), TraitSource.REPORTED),
+        ("sm_90", 64, ("store", "global", 1), TraitSource.ASSUMED),
+    ],
+)
+def test_facts_of_code(
+    target: str, fused: int, access: tuple[str, str, int], source: TraitSource,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     """A tile of 16 x 16 x 4 products holds 64 fused operations, two in one on AMD, its loads and
-    two barriers."""
+    two barriers; without ptxas registers are an estimate that says so."""
+    if source is TraitSource.ASSUMED:
+        monkeypatch.setattr(facts, "find_ptxas", lambda: None)
     found = example_facts("examples/matmul_tiled", target)
     assert found.instructions["fp32"] >= fused
     assert found.instructions["barrier"] == 2
     assert found.accesses[Access(operation="load", address_space="global", size_bytes=16)] == 1
     assert found.local_bytes == 5120
-    if local_loads:
-        load = Access(operation="load", address_space="local", size_bytes=16)
-        assert found.accesses[load] == local_loads
+    operation, space, count = access
+    wide = Access(operation=operation, address_space=space, size_bytes=16)
+    assert found.accesses[wide] == count
+    assert found.registers.source is source
+    assert 16 <= found.registers.value <= 128
+    if target == "gfx90a":
         assert (found.waves_per_simd, bool(found.scalar_registers)) == (8, True)
-    else:
-        store = Access(operation="store", address_space="global", size_bytes=16)
-        assert found.accesses[store] == 1
-        assert found.registers.source is TraitSource.REPORTED
-
-
-def test_facts_without_assembler(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without ptxas registers are an estimate that says so."""
-    monkeypatch.setattr(facts, "find_ptxas", lambda: None)
-    found = example_facts("examples/matmul_tiled", "sm_90")
-    assert found.registers.source is TraitSource.ASSUMED
-    assert 16 <= found.registers.value <= 64
-    assert found.local_bytes == 5120
 
 
 def test_facts_refused() -> None:

@@ -33,12 +33,10 @@ def test_parameters_say_what_they_are() -> None:
     types are what they hold."""
     facts = facts_of(SOURCE)
     x, y, c, f, t, n = facts.parameters
-    assert (x.space, x.is_const, x.is_restrict, x.element_bytes) == (
-        MemorySpace.GLOBAL, True, True, 4,
-    )  # fmt: skip
-    assert [(one.is_read, one.is_written) for one in (x, y, c, t)] == [
-        (True, False), (False, True), (True, False), (False, True),
-    ]  # fmt: skip
+    assert (x.space, x.is_const, x.is_restrict) == (MemorySpace.GLOBAL, True, True)
+    assert x.element_bytes == 4
+    assert [one.is_read for one in (x, y, c, t)] == [True, False, True, False]
+    assert [one.is_written for one in (x, y, c, t)] == [False, True, False, True]
     assert (c.space, t.space) == (MemorySpace.CONSTANT, MemorySpace.LOCAL)
     assert [one.is_pointer for one in (f, n)] == [False, False]
     atomic = facts_of("""kernel void k(global const float *x, global atomic_uint *bins) {
@@ -52,9 +50,7 @@ def test_parameters_say_what_they_are() -> None:
     assert ({one.bytes for one in atomic.accesses}, atomic.local_bytes) == ({4}, 4)
 
 
-@pytest.mark.parametrize(
-    "kept", [b"cut", pickle.dumps(subprocess.run), b""], ids=["cut", "foreign", "empty"]
-)
+@pytest.mark.parametrize("kept", [b"cut", pickle.dumps(subprocess.run), b""])
 def test_kept_facts_that_are_none_are_read_anew(
     kept: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,7 +86,6 @@ def test_a_source_with_errors_has_no_facts() -> None:
         "if (x > {i}) y = x + y; else y = x - y; x = y % 3 ? y : x;",
         "x = min(x, n + {i}) + {i}; x = n > {i} ? x + {i} : 7; x = (x + {i}) / 3;",
     ],
-    ids=["select", "min", "max", "division", "branches", "nested once"],
 )
 def test_values_that_grow_without_end_are_given_up(step: str, steps: int) -> None:
     """Where values are nested without end an address is unknown, and says why."""
@@ -151,13 +146,10 @@ def test_copies_by_work_groups_are_accesses_of_their_work_items() -> None:
     facts = facts_of(source)
     ndrange = NDRange(global_size=(64,), local_size=(16,))
     counters = summarise(facts, count_statically(facts, ndrange, {}, [0]))
-    counts = [
-        counters.executed.count_memory(space, is_store=is_store)
-        for space in (MemorySpace.GLOBAL, MemorySpace.LOCAL)
-        for is_store in (False, True)
-    ]
     assert (facts.gaps, counters.is_exact) == ((), True)
-    assert counts == [40 / 16, 4 / 16, 4 / 16, 40 / 16]
+    for space, loads, stores in ((MemorySpace.GLOBAL, 40, 4), (MemorySpace.LOCAL, 4, 40)):
+        assert counters.executed.count_memory(space, is_store=False) == loads / 16
+        assert counters.executed.count_memory(space, is_store=True) == stores / 16
 
 
 def test_a_long_unrolled_kernel_is_read_whole() -> None:

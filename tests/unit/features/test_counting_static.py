@@ -41,7 +41,6 @@ from support.expression_strategies import conditions, expressions
 from support.kernel_facts import facts_of
 from support.strategies import ndranges
 
-Symbols = tuple[Symbol, ...]
 Nest = tuple[tuple[LoopFacts, ...], Condition]
 
 G0, L0 = Symbol(SymbolKind.GLOBAL_ID), Symbol(SymbolKind.LOCAL_ID)
@@ -77,15 +76,13 @@ def count_one(
     ("body", "size", "local", "kind", "total"),
     [
         ("for (int k = 0; k <= i; k++) x[k] += 1;", (192,), (64,), "loop body", 192 * 193 / 2),
-        ("for (int k = 0; k < 1000; k++) for (int m = 0; m <= k; m++) x[m] += 1;", (128,), (64,),
-         "loop body", 128 * 1000 * 1001 / 2),
         ("if (i > 0 && j > 0 && i < w - 1 && j < h - 1) x[i + j * w] = 1;", (16, 8), (8, 4),
          "then", 14 * 6),
         ("local float t[256]; for (int s = get_local_size(0) / 2; s > 0; s >>= 1) {"
          " if (get_local_id(0) < s) t[get_local_id(0)] += t[get_local_id(0) + s]; barrier(1); }",
          (512,), (256,), "then", 2 * 255),
     ],
-    ids=["triangle", "inner loop", "stencil", "reduction"],
+    ids=["triangle", "stencil", "reduction"],
 )  # fmt: skip
 def test_sums_have_closed_forms(
     body: str, size: tuple[int, ...], local: tuple[int, ...], kind: str, total: float
@@ -205,7 +202,6 @@ def test_sampled_work_groups_hold_the_first_and_the_last(
 
 
 def test_a_work_group_outside_is_refused() -> None:
-    """The message names the work-groups there are."""
     with pytest.raises(NDRangeError, match="work-group 2 is asked for; the index space has 0 to 1"):
         bind_ids(LINE, [0, 2])
 
@@ -223,7 +219,7 @@ def test_scalars_are_bound_by_name_and_lane() -> None:
 
 
 @st.composite
-def loops(draw: st.DrawFn, symbol: Symbol, around: Symbols) -> LoopFacts:
+def loops(draw: st.DrawFn, symbol: Symbol, around: tuple[Symbol, ...]) -> LoopFacts:
     """Draw a loop that ends: counted by a formula, run, or with a geometric stride."""
     bound = minimum(draw(expressions(around)), 12)
     kind = draw(st.sampled_from(["formula", "simulated", "geometric"]))

@@ -45,18 +45,20 @@ def summarise_body(
     return summarise(facts, sample)
 
 
-def test_even_and_odd_lanes_on_two_sides_use_half_the_lanes() -> None:
-    """Where sides cost the same and much, every pass serves half the warp."""
-    _, warp, _ = summarise_body(f"if (g % 2) {{ {LONG} }} else {{ {LONG} }}", WARP).warps
-    assert (warp.width, warp.branches, warp.divergent_branches) == (32, 1, 1)
-    assert warp.lane_efficiency == pytest.approx(0.5, rel=0.01)
-
-
-def test_a_warp_loops_as_long_as_its_longest_work_item() -> None:
-    """Trip counts 1 to 32: the longest decides, and lanes leave at 31 places before it."""
-    _, warp, _ = summarise_body(f"for (int i = 0; i <= g; i++) {{ {LONG} }}", WARP).warps
-    assert (warp.branches, warp.divergent_branches) == (33, 31)
-    assert warp.lane_efficiency == pytest.approx((32 * 33 / 2) / 32**2, rel=0.01)
+@pytest.mark.parametrize(
+    ("body", "branches", "efficiency"),
+    [
+        (f"if (g % 2) {{ {LONG} }} else {{ {LONG} }}", (1, 1), 0.5),
+        (f"for (int i = 0; i <= g; i++) {{ {LONG} }}", (33, 31), (32 * 33 / 2) / 32**2),
+    ],
+)
+def test_a_warp_goes_where_one_of_its_lanes_goes(
+    body: str, branches: tuple[int, int], efficiency: float
+) -> None:
+    """On both sides of a branch; of trip counts 1 to 32 the longest decides."""
+    _, warp, _ = summarise_body(body, WARP).warps
+    assert (warp.width, warp.branches, warp.divergent_branches) == (32, *branches)
+    assert warp.lane_efficiency == pytest.approx(efficiency, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,7 @@ def test_lanes_without_work_items_do_nothing(
 
 
 def test_trips_of_a_triangular_loop_range_over_the_index_space() -> None:
-    """Work-item g makes g + 1 iterations."""
+    """Work-item g makes g + 1 iterations; of a loop that nobody enters there are none."""
     found = summarise_body(
         "for (int i = 0; i <= g; i++) x[i] += 1;", NDRange(global_size=(128,), local_size=(64,))
     )
@@ -81,10 +83,6 @@ def test_trips_of_a_triangular_loop_range_over_the_index_space() -> None:
     assert (loop.least, loop.median, loop.mean, loop.most) == (1, 64.5, 64.5, 128)
     assert found.executed.count_memory(MemorySpace.GLOBAL, is_store=True) == 64.5 + 1
     assert found.is_exact
-
-
-def test_a_loop_that_nobody_enters_makes_no_iterations() -> None:
-    """There is nothing to divide by, and no error."""
     body = "if (g < 0) for (int i = 0; i < n; i++) v += 1;"
     [loop] = summarise_body(body, LAUNCH, {"n": 5}).loops
     assert (loop.mean, loop.most) == (0, 0)
@@ -127,11 +125,10 @@ def test_both_sides_of_conditions_are_gone_through(
     body: str, executed: float, unjumped: float
 ) -> None:
     """Counts what no work-item executes, and loops once where one has to wait at them."""
-    source = (
+    facts = facts_of(
         "float f(float x) { return sin(x); }"
         f"kernel void k(global float *a, int n, float x) {{ int i = get_global_id(0); {body} }}"
     )
-    facts = facts_of(source)
     counters = summarise(facts, count_statically(facts, LAUNCH, {"n": 0}, [0]))
     assert counters.executed.count(OperationKind.SPECIAL) == pytest.approx(executed)
     found = count_unjumped(facts, counters)
@@ -140,11 +137,10 @@ def test_both_sides_of_conditions_are_gone_through(
 
 def test_masked_lanes_load_and_do_not_store() -> None:
     """Counts loads as arithmetic, but stores and atomics as they are executed."""
-    source = (
+    facts = facts_of(
         "kernel void k(global int *a) { int i = get_global_id(0);"
         " if (i < 16) { a[i] = a[i + 1]; atomic_inc(a); } }"
     )
-    facts = facts_of(source)
     found = count_unjumped(facts, summarise(facts, count_statically(facts, LAUNCH, {}, [0])))
     loads, stores = (
         found.count_memory(MemorySpace.GLOBAL, is_store=is_store) for is_store in (False, True)
@@ -153,16 +149,6 @@ def test_masked_lanes_load_and_do_not_store() -> None:
 
 
 _PARAMETERS = "global float *a, global int *b, int n, float x"
-
-
-def find_own(body: str) -> set[str]:
-    source = f"kernel void k({_PARAMETERS}) {{ {body} }}"
-    return {
-        operation.name
-        for block in facts_of(source).blocks
-        for operation in block.operations.operations
-        if operation.kind is OperationKind.ADDRESS and operation.name
-    }
 
 
 @pytest.mark.parametrize(
@@ -180,7 +166,13 @@ def find_own(body: str) -> set[str]:
 )  # fmt: skip
 def test_elements_are_in_memory_where_data_choose_them(body: str, uses: set[OwnElement]) -> None:
     """Tells data, ids and variables that go up and down from counters of loops."""
-    assert find_own(body) == {one.value for one in uses}
+    found = {
+        operation.name
+        for block in facts_of(f"kernel void k({_PARAMETERS}) {{ {body} }}").blocks
+        for operation in block.operations.operations
+        if operation.kind is OperationKind.ADDRESS and operation.name
+    }
+    assert found == {one.value for one in uses}
 
 
 @pytest.mark.parametrize(
@@ -196,8 +188,7 @@ def test_loops_that_data_end_leave_answers_in_doubt(
     body: str, least: float, most: float, note: str
 ) -> None:
     """Doubts counts by factors, names line and cause, and nothing where the source tells all."""
-    source = f"kernel void k({_PARAMETERS}) {{ {body} }}"
-    facts = facts_of(source)
+    facts = facts_of(f"kernel void k({_PARAMETERS}) {{ {body} }}")
     counters = summarise(facts, count_statically(facts, LAUNCH, {"n": 4}, [0]))
     half_width, notes = doubt_counts(facts, counters)
     assert least <= half_width <= most
@@ -205,8 +196,8 @@ def test_loops_that_data_end_leave_answers_in_doubt(
     assert all("line 1: loop ends depend on data" in one and note in one for one in notes)
 
 
-def compute(source: str, ndrange: NDRange = LINE, **scalars: int) -> tuple[RequestPattern, ...]:
-    return compute_requests(facts_of(source).accesses, ndrange, scalars)
+def compute(source: str, **scalars: int) -> tuple[RequestPattern, ...]:
+    return compute_requests(facts_of(source).accesses, LINE, scalars)
 
 
 @pytest.mark.parametrize(
@@ -229,10 +220,9 @@ def test_sectors_of_a_warp_follow_the_stride(
     element: str, index: str, sectors: float, ideal: float
 ) -> None:
     """Neighbours share sectors, a column has none to share."""
-    found = compute(
+    [pattern] = compute(
         f"kernel void k(global {element} *x) {{ int g = get_global_id(0); x[{index}] = 1; }}"
     )
-    [pattern] = found
     assert pattern.sectors_per_request == sectors
     assert pattern.ideal_sectors_per_request == ideal
     assert (pattern.requests, pattern.is_store, pattern.is_measured) == (1, True, False)

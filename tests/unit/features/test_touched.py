@@ -6,7 +6,6 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.touched_ranges import (
     compare_touched,
     count_touched_bytes,
@@ -36,8 +35,7 @@ N = 1 << 16
 def test_counts_what_the_source_proves(body: str, expected: float) -> None:
     """Each byte once; what depends on data, and iterations but the first, count as nothing."""
     head = "kernel void k(global float *a, global const float *b, int n)"
-    source = f"{head} {{ int i = get_global_id(0); {body} }}"
-    facts = facts_of(source)
+    facts = facts_of(f"{head} {{ int i = get_global_id(0); {body} }}")
     sizes = {"a": 4 * N, "b": 4 * N}
     launch = NDRange(global_size=(N,), local_size=(64,))
     found = count_touched_bytes(facts, launch, {"n": N}, sizes)
@@ -129,11 +127,10 @@ def test_stencils_do_nothing_in_their_borders(radius: int, offset: int) -> None:
 
 
 def test_unknown_scalars_leave_everything_active() -> None:
-    source = (
+    facts = facts_of(
         "kernel void k(global int *a, int n) { int i = get_global_id(0); if (i < n) a[i] = 1; }"
     )
     ndrange = NDRange(global_size=(640,), local_size=(64,))
-    facts = facts_of(source)
     assert find_active_box(facts, ndrange, {}) == GroupBox(start=(0,), shape=(10,))
     assert find_active_box(facts, ndrange, {"n": 70}) == GroupBox(start=(0,), shape=(2,))
     assert find_active_box(facts, ndrange, {"n": 0}) is None
@@ -149,30 +146,16 @@ PACKED = "for (int k = 0; k <= i; k++) a[i * (i + 1) / 2 + k] = 1;"
 GUARDED_SQUARE = "if (i < n) a[i * i - 1] = 1;"
 
 
-def overrunning(body: str) -> KernelFacts:
-    ids = "int i = get_global_id(0), j = get_global_id(1);"
-    return facts_of(f"kernel void k(global int *a, int n) {{ {ids} {body} }}")
-
-
-def find_outside(
-    body: str, ndrange: NDRange, size: int, n: int
-) -> list[tuple[int, tuple[int, ...]]]:
-    """Find the bytes outside, and the work-items that are there."""
-    found = find_overruns(overrunning(body), ndrange, {"a": size}, {"n": n})
-    places = (re.search(r"work-item \((.+)\) is at byte (.+), and", one) for one in found)
-    numbers = ([int(one.replace(",", "")) for one in (place[2], *place[1].split(", "))]
-               for place in places if place)  # fmt: skip
-    return [(first, tuple(rest)) for first, *rest in numbers]
-
-
 GRID = NDRange(global_size=(64, 8), local_size=(8, 2))
 SHIFTED = NDRange(global_size=(64,), local_size=(16,), global_offset=(100,))
 PACKED_BYTES = 4 * 64 * 65 // 2
 
 
 @pytest.mark.parametrize(
-    ("source", "ndrange", "size", "n", "expected"),
+    ("body", "ndrange", "size", "n", "expected"),
     [
+        (GUARDED, SHORT, 4, None, []),
+        (GUARDED, SHORT, 4, 2, [(4, (1,))]),
         (GUARDED, SHORT, 40 * 4, 64, [(160, (40,))]),
         (GUARDED, SHORT, 40 * 4, 40, []),
         (GUARDED, SHORT, 64 * 4, 64, []),
@@ -191,15 +174,21 @@ PACKED_BYTES = 4 * 64 * 65 // 2
     ],
 )
 def test_the_first_element_outside_is_found(
-    source: str, ndrange: NDRange, size: int, n: int, expected: list[tuple[int, tuple[int, ...]]]
+    body: str,
+    ndrange: NDRange,
+    size: int,
+    n: int | None,
+    expected: list[tuple[int, tuple[int, ...]]],
 ) -> None:
     """By too wide a guard, a part of an element, a negative index, the last iteration of the last
-    row; data decide of nothing."""
-    assert list(dict.fromkeys(find_outside(source, ndrange, size, n))) == expected
-
-
-def test_scalars_without_a_value_prove_nothing() -> None:
-    """A size that nobody knows, as a member of a structure, may be small enough."""
-    facts = overrunning(GUARDED)
-    assert find_overruns(facts, SHORT, {"a": 4}, {}) == []
-    assert find_overruns(facts, SHORT, {"a": 4}, {"n": 2})
+    row; data, and scalars that nobody knows, decide of nothing."""
+    facts = facts_of(
+        "kernel void k(global int *a, int n)"
+        f" {{ int i = get_global_id(0), j = get_global_id(1); {body} }}"
+    )
+    scalars = {} if n is None else {"n": n}
+    said = "\n".join(find_overruns(facts, ndrange, {"a": size}, scalars))
+    places = re.findall(r"work-item \((.+)\) is at byte (.+), and", said)
+    found = {(int(at.replace(",", "")), tuple(map(int, item.split(", ")))) for item, at in places}
+    assert found == {*expected}
+    assert bool(said) == bool(expected)
