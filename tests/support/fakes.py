@@ -13,6 +13,7 @@ from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import PreparedLaunch, Sampler
+from kernelcast.sampling.warmed_windows import WarmedSampler
 from support.builders import make_description
 
 Coordinates: TypeAlias = tuple[npt.NDArray[np.int64], ...]
@@ -121,8 +122,12 @@ class SyntheticLaunch:
         return duration_s * factor * (self._disturbance.spike_factor if spiked else 1.0)
 
 
-def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
+def sample(
+    launch: PreparedLaunch,
+    plan: SamplingPlan,
+    make: Callable[[PreparedLaunch, SamplingPlan], Sampler | WarmedSampler] = Sampler,
+) -> SampleRun:
     """Time a few work-groups of a launch in one moment."""
-    run = Sampler(launch, plan).take_moment()
+    run = make(launch, plan).take_moment()
     assert run is not None
     return run

@@ -277,10 +277,8 @@ def test_devices_take_turns_and_one_that_hangs_stops_no_other(
     """No process measures while another does; a hanging one has its turn until its time is over."""
     with ThreadPoolExecutor() as pool:
         devices = ("one", "two", "three")
-        assert (
-            len({*pool.map(lambda one: number_of(ask(callers, "measure", device=one)), devices)})
-            == 3
-        )
+        found = pool.map(lambda one: number_of(ask(callers, "measure", device=one)), devices)
+        assert len({*found}) == 3
         stamps = sorted(tuple(map(float, one.split())) for one in stand_ins.open())
         assert len(stamps) == 9
         assert all(end <= begin for (_, end), (begin, _) in pairwise(stamps))

@@ -93,11 +93,8 @@ def test_a_dictionary_is_what_the_command_prints() -> None:
     assert json.loads(json.dumps(content, allow_nan=False)) == content
     assert (content["seconds"], content["low"], content["high"]) == (0.5, 0.4, 0.6)
     assert content["error"] == pytest.approx(0.25)
-    assert content["estimates"] == {
-        "linear": 0.5, "two_point": None, "pooled_rate": None, "analytic": None, "hybrid": None,
-        "learned": None, "sizes": None,
-        "history": None,
-    }  # fmt: skip
+    absent = ("two_point", "pooled_rate", "analytic", "hybrid", "learned", "sizes", "history")
+    assert content["estimates"] == {"linear": 0.5, **dict.fromkeys(absent)}
     assert "measured_seconds" not in ESTIMATE.to_dict()
 
 

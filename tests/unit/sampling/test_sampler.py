@@ -266,8 +266,7 @@ def test_a_pilot_that_meets_heavy_work_leaves_something_for_the_rest() -> None:
         NDRange(global_size=(32 * groups,), local_size=(32,)),
         lambda at: np.where((at[0] > 0.65 * groups) & (at[0] < 0.9 * groups), 5e-5, 1.5e-6),
     )
-    run = Sampler(launch, SamplingPlan()).take_moment()
-    assert run is not None
+    run = sample(launch, SamplingPlan())
     assert 0.5 < fit_linear(run).seconds / launch.true_s < 2
 
 
@@ -307,9 +306,7 @@ def test_samples_stay_among_active_work_groups(
     launch.saturation = replace(launch.saturation, concurrency=concurrency)
     active = GroupBox(start=(2, 5), shape=(width, height))
     plan = SamplingPlan(budget=0.3, seed=seed, min_launch_s=1e-6)
-    sampler = WarmedSampler(launch, plan, active=active)
-    run = sampler.take_moment()
-    assert run is not None
+    run = sample(launch, plan, partial(WarmedSampler, active=active))
     is_tiny = all(one.weight == 1 for one in run.launches)  # sampled as on any device
     for box in () if is_tiny else launch.asked:
         for start, extent, first, count in zip(
@@ -326,8 +323,7 @@ def test_every_window_is_warmed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     calls.time_boxes.side_effect = launch.time_boxes
     monkeypatch.setattr(launch, "settle", calls.settle)
     monkeypatch.setattr(launch, "time_boxes", calls.time_boxes)
-    run = WarmedSampler(launch, SamplingPlan(budget=0.2)).take_moment()
-    assert run is not None
+    run = sample(launch, SamplingPlan(budget=0.2), WarmedSampler)
     told = [one.kwargs.get("keeps_contents", "time") for one in calls.mock_calls]
     assert told[0] is False
     assert set(told[1:]) == {True, "time"}
@@ -387,8 +383,7 @@ def test_further_moments_keep_to_the_budget() -> None:
 def test_what_every_launch_pays_hides_no_work() -> None:
     """Takes longer launches where the first ones last long for what each of them pays once."""
     launch = make_even(1 << 20, 1e-6, disturbance=Disturbance(hidden_overhead_s=1e-3))
-    run = WarmedSampler(launch, SamplingPlan()).take_moment()
-    assert run is not None
+    run = sample(launch, SamplingPlan(), WarmedSampler)
     assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.1)
 
 
@@ -396,8 +391,7 @@ def test_samples_lie_where_the_plan_says() -> None:
     """Times work-groups around a known place, also where a border is idle."""
     active = GroupBox(start=(1024,), shape=(3072,))
     plan = SamplingPlan(places=(0.75,), is_known_even=True, min_launch_s=1e-6)
-    run = WarmedSampler(make_even(4096), plan, active=active).take_moment()
-    assert run is not None
+    run = sample(make_even(4096), plan, partial(WarmedSampler, active=active))
     starts = [one.box.start[0] for one in run.launches]
     assert all(abs(one - 3072) < 100 for one in starts)
 
@@ -407,8 +401,6 @@ def test_a_launch_of_milliseconds_is_sampled_by_a_small_part_of_it() -> None:
     groups, whole_s = 1 << 16, 5e-3
     launch = make_even(groups, whole_s / groups, launch_overhead_s=2.5e-6)
     launch.device = replace(launch.device, kind=DeviceKind.GPU)
-    sampler = open_sampler(launch, SamplingPlan(is_known_even=True))
-    run = sampler.take_moment()
-    assert run is not None
+    run = sample(launch, SamplingPlan(is_known_even=True), open_sampler)
     assert run.sampling_s <= 0.05 * whole_s
     assert fit_linear(run).seconds == pytest.approx(whole_s, rel=0.05)
