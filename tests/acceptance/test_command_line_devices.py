@@ -254,11 +254,8 @@ def test_one_kernel_runs_over_all_devices(
 def test_configurations_are_ranked_and_measured(
     ask: Ask, run: Run, device_ids: list[str], home: Path, tuned: Path, tmp_path: Path
 ) -> None:
-    """`tune` needs a calibrated device, measures what can be built, and writes a T4 file."""
+    """`tune` measures what can be built, and writes a T4 file."""
     device = device_ids[0]
-    unknown = run("tune", tuned, "--device", device, "--json")
-    assert unknown.status == 1
-    assert f"kernelcast calibrate --device {device}" in unknown.json()[0]["error_message"]
     write_calibration(home, device)
     words = ("tune", tuned, "--device", device, "--param", "BROKEN=0")
     (ranked,) = ask(*words)

@@ -64,21 +64,15 @@ class Browser:
         if token is not None:
             assert self.send("/sign-in", {"token": token}).status_code == 303
 
-    def open(self, path: str, status: int = 200) -> str:
-        """Open a page; give its HTML."""
-        answer = self.http.get(path)
-        assert answer.status_code == status, (path, answer.text)
-        return answer.text
-
     def send(self, path: str, fields: Fields) -> httpx.Response:
         """Send a form."""
         headers = {"content-type": "application/x-www-form-urlencoded"}
         return self.http.post(path, content=urlencode(fields, doseq=True), headers=headers)
 
-    def show(self, path: str, fields: Fields, status: int = 200) -> str:
-        """Send a form that a page answers; give its HTML."""
-        answer = self.send(path, fields)
-        assert answer.status_code == status, answer.text
+    def open(self, path: str, fields: Fields | None = None, status: int = 200) -> str:
+        """Open a page, or send a form that a page answers; give its HTML."""
+        answer = self.http.get(path) if fields is None else self.send(path, fields)
+        assert answer.status_code == status, (path, answer.text)
         return answer.text
 
     def start(self, fields: Fields) -> str:
@@ -199,7 +193,7 @@ def test_pages_ask_for_a_token(service: dict[str, Any], started: dict[str, str])
     assert browser.http.get("/v1/jobs").status_code == 401
     job = started["train"]
     for path, fields in (("/jobs", {"kind": "train"}), (f"{job}/cancel", {}), (f"{job}/rerun", {})):
-        assert "admin" in browser.show(path, fields, status=403)
+        assert "admin" in browser.open(path, fields, status=403)
     assert "admin" in browser.open("/audit", status=403)
     assert browser.send("/sign-out", {}).headers["location"] == "/sign-in"
     assert browser.http.get("/jobs").status_code == 303
@@ -274,7 +268,7 @@ def test_devices_and_machines_with_their_numbers(browser: Browser, device: dict[
     assert "V100" in roofs
     browser.open("/devices/compared?machine=nothing", status=404)
     wrong = {"kind": "calibrate", "devices": device["id"], "effort": "endless"}
-    assert "'normal' or 'full'" in read(browser.show("/jobs", wrong, status=422))
+    assert "'normal' or 'full'" in read(browser.open("/jobs", wrong, status=422))
 
 
 def test_observations_and_a_kernel_show_the_stores_numbers(
@@ -318,10 +312,10 @@ def test_jobs_are_started_followed_and_repeated(
         ({"kind": "collect", "sizes": "many"}, "sizes: Input should be a valid integer"),
         ({"kind": "dance"}, "is no kind of job"),
     ):
-        page = browser.show("/jobs", fields, status=422)
+        page = browser.open("/jobs", fields, status=422)
         assert "The job was not started" in page
         assert told in read(page)
-    assert 'value="many"' in browser.show("/jobs", {"kind": "collect", "sizes": "many"}, 422)
+    assert 'value="many"' in browser.open("/jobs", {"kind": "collect", "sizes": "many"}, 422)
     rerun = browser.send(f"{started['train']}/rerun", {}).headers["location"]
     assert rerun != started["train"]
     assert browser.send(f"{rerun}/cancel", {}).headers["location"] == rerun
@@ -345,7 +339,7 @@ def test_the_lab_answers_what_is_typed(
     """Time, counts, limiters, sizes and arguments of a kernel; the answer is listed and shared."""
     time.sleep(1.5)  # changes that other tests made are seen within a second; answers then go
     asked = {**LAB, "device": device["id"], "sampling": "auto"}
-    page = browser.show("/lab/estimate", asked)
+    page = browser.open("/lab/estimate", asked)
     seconds = re.search(r'class="big" data-seconds="([^"]+)"', page)
     assert seconds is not None
     assert "scale(global const float *x" in page  # the fields are as they were
@@ -363,21 +357,21 @@ def test_the_lab_answers_what_is_typed(
     assert "scale" in listed
     assert device["id"] in listed
     assert "What the newest rests on" in browser.open("/kernels/of?name=scale")
-    source = read(browser.show("/lab/source", LAB))
+    source = read(browser.open("/lab/source", LAB))
     assert "The source, annotated" in source
     assert "64 24.6 % 1 fp32 6 sum = fma(sum, factor, 1.0f);" in source
     assert "store y[gid.x]" in source
-    model = browser.show("/lab/model", LAB)
+    model = browser.open("/lab/model", LAB)
     assert "limited by" in model
     assert "Volumes" in model
     assert 'data-content="' in model  # the roofline is drawn within the page
-    sizes = browser.show("/lab/local-sizes", LAB)
+    sizes = browser.open("/lab/local-sizes", LAB)
     assert "Local sizes of scale on v100" in read(sizes)
     assert "By the analytic model; nothing was run." in sizes
-    varied = read(browser.show("/lab/sizes", {**asked, "varied": "N", "method": "estimate"}))
+    varied = read(browser.open("/lab/sizes", {**asked, "varied": "N", "method": "estimate"}))
     assert "scale over N By estimates of the devices" in varied
     assert "Without an answer" not in varied
-    filled = browser.show("/lab/arguments", {**LAB, "args": ""})
+    filled = browser.open("/lab/arguments", {**LAB, "args": ""})
     assert filled.count("buffer: float32") >= 2
     for path, changes, field, told in (
         ("/lab/estimate", {"global_size": "many, 1"}, "global_size", "many"),
@@ -385,7 +379,7 @@ def test_the_lab_answers_what_is_typed(
         ("/lab/source", {"code": LAB["code"].replace("fma", "fmaa")}, "code", "line 6"),
         ("/lab/model", {"machine": "no-such"}, "machine", "no-such"),
     ):  # fmt: skip
-        page = browser.show(path, {**asked, **changes}, status=422)
+        page = browser.open(path, {**asked, **changes}, status=422)
         complaint = re.search(rf'id="{field}-errors">(.*?)</div>', page, re.DOTALL)
         assert complaint is not None
         assert told in read(complaint[1])
@@ -462,14 +456,14 @@ def test_an_observation_is_corrected_and_removed_for_a_reason(
     assert "Observation of scale" in read(browser.open(address))
     key = address.rpartition("=")[2]
     correct, remove = "/kernels/observation/correct", "/kernels/observation/remove"
-    assert "say why" in browser.show(correct, {"key": key, "seconds": "0.25"}, status=422)
+    assert "say why" in browser.open(correct, {"key": key, "seconds": "0.25"}, status=422)
     fields = {"key": key, "seconds": "0.25", "contaminated": "on", "reason": "a slip"}
     assert browser.send(correct, fields).headers["location"] == address
     (row,) = api.get("/v1/observations", params={"key": key}).json()["observations"]
     assert (row["seconds"], row["flags"]) == (0.25, ["contaminated"])
     reader = Browser(service["url"], service["reader"])
     assert reader.send(remove, {"key": key, "reason": "none"}).status_code == 403
-    assert "say why" in browser.show(remove, {"key": key}, status=422)
+    assert "say why" in browser.open(remove, {"key": key}, status=422)
     assert browser.send(remove, {"key": key, "reason": "not ours"}).status_code == 303
     browser.open(address, status=404)
     removal, correction = api.get("/v1/audit").json()["entries"][:2]

@@ -5,7 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,33 +22,34 @@ STORES = Path(__file__).parents[1] / "data" / "stores"
 SOURCE = "kernel void add(global float *a) { a[get_global_id(0)] += 1.0f; }"
 MOST = 400
 """Work-groups of the largest launch."""
-WRITER = f"""
-import sys
-import numpy as np
-import pyopencl as cl
-import kernelcast
-from support.device_queues import list_devices, make_launch, make_queue, put
 
-store, first, last = sys.argv[1], *map(int, sys.argv[2:])
-queue = make_queue(next(iter(list_devices())))
-program = cl.Program(queue.context, {SOURCE!r}).build()
-buffer = put(queue, np.ones(64 * {MOST}, np.float32))
-with kernelcast.Predictor(store=store) as predictor:
-    print("ready", flush=True)
-    sys.stdin.readline()
-    for number in range(first, last):
-        launch = make_launch(program, "add", (64 * (number + 1),), (64,), [buffer], queue)
-        predictor.observe(launch, 1e-3, is_first=False, key=f"run {{number}}", slowdown=1)
-        if number % 10 == 9:
-            predictor.flush()
-            print(number + 1, flush=True)
-"""
+
+def prepare() -> Callable[[int], kernelcast.Launch]:
+    """Build the kernel; give what makes its launch of so many work-groups."""
+    queue = make_queue(next(iter(list_devices())))
+    program = cl.Program(queue.context, SOURCE).build()
+    buffer = put(queue, np.ones(64 * MOST, np.float32))
+    return lambda count: make_launch(program, "add", (64 * count,), (64,), [buffer], queue)
+
+
+def observe_sizes(store: str, first: str, last: str) -> None:
+    """Observe a launch of each of so many sizes once a line is heard; tell what is flushed."""
+    make = prepare()
+    with kernelcast.Predictor(store=store) as predictor:
+        print("ready", flush=True)
+        sys.stdin.readline()
+        for number in range(int(first), int(last)):
+            observed = f"run {number}"
+            predictor.observe(make(number + 1), 1e-3, is_first=False, key=observed, slowdown=1)
+            if number % 10 == 9:
+                predictor.flush()
+                print(number + 1, flush=True)
 
 
 @contextmanager
 def start_writer(store: Path, first: int, last: int) -> Iterator[subprocess.Popen[str]]:
     """Start a program that observes a launch of each of so many sizes once it hears a line."""
-    words = [sys.executable, "-c", WRITER, str(store), str(first), str(last)]
+    words = [sys.executable, __file__, str(store), str(first), str(last)]
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as writer:
@@ -104,12 +105,9 @@ def test_observations_survive_the_death_of_their_writer(run: Run, tmp_path: Path
     sizes = [row["global_size"][0] for row in rows]
     assert len({*sizes}) == len(sizes) == len({row["key"] for row in rows})
     assert {row["seconds"] for row in rows} == {1e-3}
-    queue = make_queue(next(iter(list_devices())))
-    program = cl.Program(queue.context, SOURCE).build()
-    buffer = put(queue, np.ones(64 * MOST, np.float32))
     with kernelcast.Predictor(store=store) as predictor:
-        launch = make_launch(program, "add", (64 * told,), (64,), [buffer], queue)
-        observed = {piece.kind: piece for piece in predictor.estimate(launch).list_pieces()}
+        known = predictor.estimate(prepare()(told))
+        observed = {piece.kind: piece for piece in known.list_pieces()}
         assert observed["observed"].seconds == pytest.approx(1e-3)
 
 
@@ -141,3 +139,7 @@ def test_older_stores_are_read_and_newer_ones_left_alone(
     assert "update kernelcast" in ended.stderr
     with closing(sqlite3.connect(newer)) as connection:
         assert list(connection.iterdump()) == held
+
+
+if __name__ == "__main__":
+    observe_sizes(*sys.argv[1:])

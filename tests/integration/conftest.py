@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,6 @@ from support.browsing import Page, find_browser, open_browser
 from support.postgresql_cluster import PostgresqlCluster, explain_absence
 
 _NO_DEVICE = "no device"
-_IDS: list[str] = []
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -32,14 +32,13 @@ def _no_earlier_samples(shared_data: Path) -> None:
     shutil.rmtree(shared_data / "samples", ignore_errors=True)
 
 
+@cache
 def _find_ids() -> list[str]:
     """Give the ids of the devices; the drivers are asked once."""
-    if not _IDS:
-        try:
-            _IDS.extend(description.id for description, _ in find_devices())
-        except NoDeviceError:
-            _IDS.append(_NO_DEVICE)
-    return _IDS
+    try:
+        return [description.id for description, _ in find_devices()]
+    except NoDeviceError:
+        return [_NO_DEVICE]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -51,34 +50,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         )
 
 
-@pytest.fixture(scope="session")
-def sessions() -> dict[str, DeviceSession | BrokenDeviceError]:
-    """Keep what opening each device led to, since some runtimes compile slowly."""
-    return {}
+@cache
+def _open(device_id: str) -> DeviceSession | BrokenDeviceError:
+    """Open a device once, since some runtimes compile slowly, or say why it is broken."""
+    if device_id == _NO_DEVICE:
+        pytest.fail(INSTALL_HINT)
+    try:
+        return open_session(*choose_device(device_id, find_devices()))
+    except BrokenDeviceError as error:
+        return error
 
 
 @pytest.fixture
-def session(
-    device_id: str, sessions: dict[str, DeviceSession | BrokenDeviceError]
-) -> DeviceSession:
+def session(device_id: str) -> DeviceSession:
     """Give the open session of a device; a broken one is skipped with its reason."""
-    if device_id == _NO_DEVICE:
-        pytest.fail(INSTALL_HINT)
-    opened = _open_once(device_id, sessions)
+    opened = _open(device_id)
     if isinstance(opened, BrokenDeviceError):
         pytest.skip(f"the device is broken: {opened}")
     return opened
-
-
-def _open_once(
-    device_id: str, sessions: dict[str, DeviceSession | BrokenDeviceError]
-) -> DeviceSession | BrokenDeviceError:
-    if device_id not in sessions:
-        try:
-            sessions[device_id] = open_session(*choose_device(device_id, find_devices()))
-        except BrokenDeviceError as error:
-            sessions[device_id] = error
-    return sessions[device_id]
 
 
 @pytest.fixture
@@ -88,14 +77,9 @@ def description(session: DeviceSession) -> DeviceDescription:
 
 
 @pytest.fixture(scope="session")
-def first_device(
-    sessions: dict[str, DeviceSession | BrokenDeviceError],
-) -> DeviceDescription:
+def first_device() -> DeviceDescription:
     """Describe the first device that works, for what no device can change."""
-    for device_id in _find_ids():
-        if device_id == _NO_DEVICE:
-            pytest.fail(INSTALL_HINT)
-        opened = _open_once(device_id, sessions)
+    for opened in map(_open, _find_ids()):
         if isinstance(opened, DeviceSession):
             return opened.description
     pytest.skip("every device is broken")

@@ -18,11 +18,9 @@ from kernelcast.launches.live import LiveLaunch, describe_live
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.weighing import apply_profile
 from kernelcast.predictor import api
-from kernelcast.records.arguments import Access, Argument, BufferArgument, ElementType, Init
+from kernelcast.records.arguments import Access, BufferArgument, ElementType, Init
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.kernel import Kernel
-from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.records.problem import Problem
+from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.arguments import make_array
 from kernelcast.sampling.launch import OpenCLLaunch
@@ -31,6 +29,7 @@ from kernelcast.sampling.problems import ProblemArguments, prepared_problem
 from kernelcast.sampling.scratch import BufferPool
 from kernelcast.sampling.session import DeviceSession
 from support.device_queues import put, read
+from support.problems import write_problem
 
 pytestmark = pytest.mark.device
 
@@ -62,6 +61,7 @@ kernel void rows(global const int *begin, global const int *value, global int *o
 BOX = GroupBox(start=(5000,), shape=(40,))
 OURS = slice(5000 * 64, 5040 * 64)
 SEED = 3
+FILLED = "kernel void k() {}"  # is never built
 FLOAT = ElementType("float32")
 Numbers = npt.NDArray[np.generic]
 
@@ -211,17 +211,11 @@ def test_row_pointers_on_the_device_tell_the_work(
         np.testing.assert_array_equal(read(session.queue, buffer, content), content)
 
 
-def make_problem(*arguments: Argument) -> Problem:
-    """Describe a launch; its kernel is never built."""
-    kernel = Kernel(name="k", source="kernel void k() {}")
-    ndrange = NDRange(global_size=(64,))
-    return Problem(name="p", kernel=kernel, ndrange=ndrange, arguments=arguments)
-
-
 def test_of_written_buffers_only_what_is_touched_is_filled(session: DeviceSession) -> None:
     """Fills more where more work-groups run, restores it, and all before the whole launch."""
     large = BufferArgument(element=FLOAT, count=1 << 19, init=Init.UNIFORM, low=2, high=5)
-    problem = make_problem(large, large, replace(large, init=Init.ZEROS, low=None, high=None))
+    zeros = replace(large, init=Init.ZEROS, low=None, high=None)
+    problem = write_problem(FILLED, large, large, zeros, local=None)
     accesses = [Access.READ, Access.READ_WRITE, Access.WRITE]
 
     def list_ranges(box: GroupBox) -> dict[int, list[tuple[int, int]]]:
@@ -261,11 +255,12 @@ def test_a_file_is_read_each_time(session: DeviceSession, tmp_path: Path) -> Non
     """Takes no content of a file for what the file holds now."""
     path = tmp_path / "a.npy"
     argument = BufferArgument(element=FLOAT, count=100, init=Init.FILE, path=path)
+    problem = write_problem(FILLED, argument, local=None)
     for value in (1.0, 2.0):
         content = np.full(100, value, dtype=np.float32)
         np.save(path, content)
         with session.lock:
-            held = ProblemArguments(session, make_problem(argument), [Access.READ], seed=SEED)
+            held = ProblemArguments(session, problem, [Access.READ], seed=SEED)
             assert (read(session.queue, held.arguments[0], content) == value).all()
             held.release()
 

@@ -1,4 +1,5 @@
 import runpy
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -11,8 +12,7 @@ from kernelcast.features.counting.summary import summarise
 from kernelcast.launches.counting import count_launch
 from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.records.arguments import Access, BufferArgument, ElementType, ScalarArgument
-from kernelcast.records.kernel import Kernel
+from kernelcast.records.arguments import Access
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace, OperationKind
 from kernelcast.records.problem import Problem
@@ -20,6 +20,7 @@ from kernelcast.records.software_counters import CounterSample, RecordedAddresse
 from kernelcast.sampling.instrumented import CountingLaunch
 from kernelcast.sampling.session import DeviceSession
 from support.address_sets import bind_group, enumerate_offsets
+from support.problems import buffer_of, number_of, write_problem
 
 pytestmark = pytest.mark.device
 
@@ -67,19 +68,6 @@ def test_counters_and_addresses_are_those_that_the_source_foretells(
             assert recorded <= computed, accesses[0].text
 
 
-def make_problem(source: str) -> Problem:
-    """Give a problem of the kernel `k(global int *a, int n)` over 16-wide work-groups."""
-    return Problem(
-        name="k",
-        kernel=Kernel(name="k", source=source),
-        ndrange=NDRange(global_size=(64,), local_size=(16,)),
-        arguments=(
-            BufferArgument(element=ElementType("int32"), count=64, access=Access.READ_WRITE),
-            ScalarArgument(element=ElementType("int32"), values=(5,)),
-        ),
-    )
-
-
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -100,7 +88,8 @@ def test_jumps_are_counted_right(
     helper = "#define EACH(v, n) for (int v = 0; v < (n); ++v) {\n#define END }\n"
     helper += "int help(int x) { int y = 0; while (y < x && y < 4) ++y; return y; }\n"
     source = f"{helper}kernel void k(global int *a, int n) {{ int g = get_global_id(0); {body} }}"
-    problem = make_problem(source)
+    buffer = replace(buffer_of("int32"), access=Access.READ_WRITE)
+    problem = write_problem(source, buffer, number_of(5), local=(16,))
     _, sample, _ = _count(session, problem)
     executed = summarise(read_facts(problem.kernel), sample).executed
     stores = executed.count_memory(MemorySpace.GLOBAL, is_store=True)

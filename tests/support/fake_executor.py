@@ -83,8 +83,7 @@ class FakeExecutor:
         report("sampling")
         if self.error is not None:
             raise self.error
-        if not self.busy.acquire(blocking=False):
-            raise AssertionError("two launches are sampled at once")
+        assert self.busy.acquire(blocking=False), "two launches are sampled at once"
         try:
             self.tasks.append(task)
             return self._sample(task)

@@ -161,24 +161,15 @@ def find_port() -> int:
 
 def list_children(pid: int) -> dict[int, str]:
     """Give the processes that a process has started, and theirs: their command lines by id."""
-    parents: dict[int, int] = {}
-    commands: dict[int, str] = {}
+    found: dict[int, str] = {}
     for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            status = (folder / "stat").read_text()
-            command = (folder / "cmdline").read_bytes()
-        except OSError:
-            continue
-        one = int(folder.name)
-        parents[one] = int(status.rpartition(")")[2].split()[1])
-        commands[one] = command.replace(b"\0", b" ").decode(errors="replace")
-    found = {pid}
-    for _ in range(len(parents)):
-        more = {one for one, parent in parents.items() if parent in found} - found
-        if not more:
-            break
-        found |= more
-    return {one: commands[one] for one in found - {pid} if one in commands}
+        with contextlib.suppress(OSError):  # of those that end meanwhile
+            if int((folder / "stat").read_text().rpartition(")")[2].split()[1]) == pid:
+                words = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
+                found[int(folder.name)] = words.decode(errors="replace")
+    for one in [*found]:
+        found |= list_children(one)
+    return found
 
 
 @contextmanager

@@ -64,11 +64,6 @@ class Attack:
         return self.part in {ON_DEVICES, "source", "options"}
 
     @property
-    def names_secret(self) -> bool:
-        """Whether it names the file."""
-        return SECRET in self.path + self.body
-
-    @property
     def id(self) -> str:
         """What tests call it."""
         return f"{self.part}: {self.name}"

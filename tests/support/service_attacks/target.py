@@ -60,7 +60,7 @@ class Target:
         runs = self.count_runs()
         answer = self._send(attack, self.secret.path)
         faults = list(self._judge(attack, answer))
-        if attack.names_secret:
+        if SECRET in attack.path + attack.body:
             other = self._send(attack, self.secret.missing)
             if self._strip(answer) != self._strip(other):
                 faults.append("the answer tells whether the file is there")
