@@ -55,7 +55,6 @@ def test_parameters(target: str) -> None:
 
 @pytest.mark.parametrize("target", ["sm_", "sm_9000", "gfx", "", "a b", "--help"])
 def test_targets_refused(target: str) -> None:
-    """What can be no processor is refused before a compiler sees it."""
     with pytest.raises(InputError, match="is no processor"):
         Target.parse(target)
 
@@ -76,7 +75,6 @@ def test_targets_refused(target: str) -> None:
     ],
 )
 def test_macros(options: list[str], text: str) -> None:
-    """Macros are defined in each form that compilers of OpenCL C take."""
     if text == "defined_n":
         text = "\n#ifdef N\n 1\n#else\n 7\n#endif\n"
     assert store(text, *options).endswith("i32 7")

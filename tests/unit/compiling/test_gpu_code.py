@@ -72,7 +72,6 @@ def test_ptx_of_all_kernels() -> None:
 
 @needs_math
 def test_amd_code_of_all_kernels() -> None:
-    """Each kernel of the corpus and of the examples becomes assembly for AMD's GPUs."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = list(pool.map(lambda name: example_facts(name, "gfx90a"), KERNELS))
     assert all(0 < one.registers.value <= 512 for one in found)
@@ -148,7 +147,6 @@ def test_facts_of_code(
 
 
 def test_facts_refused() -> None:
-    """Facts are of GPUs' code, and of kernels that it defines."""
     with pytest.raises(InputError, match="name a GPU"):
         read_facts(compile_example("examples/triad", "x86"), "triad")
     with pytest.raises(KernelNotFoundError, match="no kernel 'quad'; it has triad"):
@@ -279,7 +277,6 @@ def test_a_warp_runs_as_long_as_its_last_work_item(compiled: Compiled) -> None:
 
 
 def test_loops_that_data_end_have_no_answer(compiled: Compiled) -> None:
-    """What follows a list runs until the list ends."""
     assert read_work(compiled, "walk", make_shape((32,), (10,)), [None, None]) is None
 
 

@@ -170,7 +170,6 @@ def test_substitution_then_evaluation(tree: Tree, inner: Tree, other: Tree, valu
 
 @given(tree=TREES)
 def test_copies_are_equal(tree: Tree) -> None:
-    """Pickles and copies itself with hash and text."""
     expr = make(tree)
     for other in (pickle.loads(pickle.dumps(expr)), copy.deepcopy(expr)):
         assert other == expr

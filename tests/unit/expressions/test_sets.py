@@ -1,4 +1,4 @@
-"""Sets of points in islpy's terms, and intervals of values, against enumeration."""
+"""Sets of points, intervals of values and shares of iterations, against enumeration."""
 
 import itertools
 import time
@@ -17,6 +17,7 @@ from kernelcast.expressions import (
     Symbol,
     SymbolKind,
     conjunction,
+    disjunction,
     equal,
     floor_div,
     floor_mod,
@@ -27,6 +28,7 @@ from kernelcast.expressions import (
 from kernelcast.expressions.accesses import AccessKind, LoopFacts, MemoryAccess
 from kernelcast.expressions.axes import bind_ids
 from kernelcast.expressions.intervals import bound_pieces, bound_values
+from kernelcast.expressions.loop_nest import IterationSpace, NestLoop
 from kernelcast.expressions.point_sets import (
     SLAB,
     IslSpace,
@@ -40,9 +42,11 @@ from kernelcast.expressions.point_sets import (
     split_into_boxes,
 )
 from kernelcast.records.balance import SlabSpace
+from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import NDRange
 from support.accesses import make_access
 from support.expression_strategies import conditions, expressions
+from support.loop_nests import count_loops
 from support.strategies import ndranges
 
 X, Y = (Symbol(SymbolKind.SCALAR, name) for name in "xy")
@@ -58,7 +62,6 @@ CONDITIONS = conditions((X, Y))
 
 @given(guard=CONDITIONS, wanted=CONDITIONS)
 def test_the_first_point_is_found(guard: Condition, wanted: Condition) -> None:
-    """The first point for which a condition holds, and none if there is none."""
     found = PointSet([X, Y], [*BOX, guard], make_context(MANY)).find_first(wanted)
     both = conjunction(guard, wanted)
     assert found == next((one for one in POINTS if both.evaluate(one)), None)
@@ -97,7 +100,6 @@ def test_shared_bytes_are_seen(some: Expr, other: Expr, guard: Condition, size: 
 
 @given(condition=CONDITIONS)
 def test_boxes_divide_what_a_condition_leaves(condition: Condition) -> None:
-    """Each point for which a condition holds lies in one box, and no other point in any."""
     boxes = split_into_boxes(condition, {X: SIDE, Y: SIDE}, 8)
     if boxes is not None:
         for one in POINTS:
@@ -266,3 +268,77 @@ def test_rows_far_apart_are_pieces() -> None:
     assert bound_pieces(offset, ranges, least_gap=100, most=100) == [
         (start, start + 36) for start in starts
     ]
+
+
+J, I = (Symbol(SymbolKind.LOOP, name) for name in "ji")  # noqa: E741 - the loops' own names
+N = Symbol(SymbolKind.SCALAR, "N")
+DATA = Symbol(SymbolKind.CONTENT, "a[i] > 0")
+
+
+def make_loops(
+    start: int, step: int, *, is_triangle: bool
+) -> tuple[tuple[NestLoop, ...], dict[Symbol, Expr]]:
+    stop = Expr.symbol(J) + 1 if is_triangle else Expr.symbol(N)
+    outer = ("j", Expr.constant(0), Expr.symbol(N), 1)
+    return count_loops([outer, ("i", Expr.constant(start), stop, step)])
+
+
+def list_points(size: int, start: int, step: int, *, is_triangle: bool) -> list[tuple[int, int]]:
+    return [(j, i) for j in range(size) for i in range(start, j + 1 if is_triangle else size, step)]
+
+
+SQUARE, _ = make_loops(0, 1, is_triangle=False)
+SHARED = st.builds(
+    lambda a, b, c, kind: {
+        "less": less(a * Expr.symbol(I) + b * Expr.symbol(J), c),
+        "strided": equal(floor_mod(Expr.symbol(I) + b, 3), 0),
+        "both": conjunction(less_equal(1, I), less(Expr.symbol(J), Expr.symbol(N) - 2)),
+        "either": disjunction(less(I, c), less(J, Expr.symbol(I) + a).negated()),
+        "row": less(J, c),
+    }[kind],
+    st.integers(-2, 3), st.integers(0, 3), st.integers(1, 20),
+    st.sampled_from(("less", "strided", "both", "either", "row")),
+)  # fmt: skip
+
+
+@given(
+    SHARED, st.integers(3, 20), st.integers(0, 2), st.integers(1, 3), st.booleans(),
+    st.sampled_from((8, 24, 64, 80)),
+)  # fmt: skip
+def test_counts_what_enumeration_counts(
+    condition: Condition, size: int, start: int, step: int, is_triangle: bool, stride: int
+) -> None:
+    points = list_points(size, start, step, is_triangle=is_triangle)
+    met = [(j, i) for j, i in points if condition.evaluate({J: j, I: i, N: size})]
+    loops, values = make_loops(start, step, is_triangle=is_triangle)
+    space, condition = IterationSpace(loops, {N: size}), condition.substitute(values)
+    assert space.share(condition) == pytest.approx(len(met) / len(points))
+    rows = {j for j, _ in points}
+    assert space.share_of_rows(condition) == pytest.approx(len({j for j, _ in met}) / len(rows))
+
+    def count_lines(some: list[tuple[int, int]]) -> int:
+        lines = {(j, (i - start) // step * stride // 64) for j, i in some}
+        return len(lines if stride < 64 else some)
+
+    found = space.share_of_lines(condition, stride, 64)
+    assert found == pytest.approx(count_lines(met) / count_lines(points))
+
+
+def test_decisions_hold_in_the_share_that_is_stated() -> None:
+    """Random decisions of a share touch a line if one of its elements is touched."""
+    decided = equal(DATA, 1)
+    space = IterationSpace(SQUARE, {N: 64}, 0.25)
+    assert space.share(decided) == 0.25
+    assert space.share(conjunction(decided, less(I, 16))) == pytest.approx(0.25 * 0.25)
+    assert space.share(disjunction(decided, decided.negated())) == 1
+    assert space.share_of_lines(decided, 8, 64) == pytest.approx(1 - 0.75**8)
+    assert space.share_of_lines(decided, 64, 64) == pytest.approx(0.25)
+    masked = IterationSpace(SQUARE, {N: 64})
+    assert masked.share(conjunction(decided, less(I, 16))) == pytest.approx(0.25)
+    assert masked.share(TRUE) == 1
+
+
+def test_what_is_not_affine_is_refused() -> None:
+    space = IterationSpace(SQUARE, {N: 64})
+    with pytest.raises(InputError, match="cannot be counted; expected comparisons of sums"):
+        space.share(less(Expr.symbol(I) * Expr.symbol(J), 5))

@@ -102,20 +102,17 @@ FILLED = (
     ],
 )  # fmt: skip
 def test_data_is_named(body: str, sources: tuple[str, ...]) -> None:
-    """Calls an address indirect that depends on data, and names the buffers."""
     [store] = stores(body, before="struct S { int p, q; };")
     assert (store.pattern, store.sources) == (AddressPattern.INDIRECT, sources)
 
 
 def test_a_pointer_into_two_buffers_is_two_accesses() -> None:
-    """Gives an access for each buffer, with the condition that decides."""
     accesses = analyse("global int *p = n > 3 ? a : b; p[1] = 2;").accesses
     assert {(one.buffer, str(one.guard)) for one in accesses} == {("a", "n >= 4"), ("b", "n < 4")}
     assert len({one.site for one in accesses}) == 1
 
 
 def test_swapped_buffers_are_both() -> None:
-    """Names both buffers, neither exactly, where a loop swaps pointers."""
     body = "global int *p = a, *q = b, *t; for (int i = 0; i < n; i++) {"
     accesses = analyse(f"{body} p[1] = 2; t = p; p = q; q = t; }}").accesses
     assert {one.buffer for one in accesses} == {"a", "b"}

@@ -4,14 +4,16 @@ from base64 import b64encode
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kernelcast.compiling import cache, compilation
 from kernelcast.expressions.accesses import AccessKind, AddressPattern
-from kernelcast.features.analysis import compile_program, infer_accesses, read_facts
+from kernelcast.features.analysis import compile_program, compile_source, infer_accesses, read_facts
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.records.errors import CompileError, KernelNotFoundError
+from kernelcast.records.errors import CompileError, KernelcastError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace, OperationKind, add_weighted
@@ -174,7 +176,6 @@ EXAMPLES = sorted(ROOT.glob("examples/*/*.yaml"))
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_lines_add_up_to_their_blocks(path: Path) -> None:
-    """Gives every operation of every block to one line, and none to two."""
     facts = read_facts(read_problem(path).kernel)
     lines = facts.lines
     for block in facts.blocks:
@@ -216,3 +217,77 @@ def test_facts_that_were_kept_are_the_same(monkeypatch: pytest.MonkeyPatch) -> N
     facts = read_facts(kernel)
     monkeypatch.setattr("kernelcast.features.analysis.read_code", None)
     assert read_facts.__wrapped__(kernel) == facts  # type: ignore[attr-defined] # functools.wraps
+
+
+_OPERATORS = ["+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^", "<", "==", "&&", "||"]
+_BEGIN = "kernel void k(global int *a) {"
+NASTY = {
+    "parentheses": f"{_BEGIN} a[0] = {'(' * 9000}1{')' * 9000}; }}",
+    "blocks": f"{_BEGIN}{'{' * 9000} a[0] = 1; {'}' * 9000}}}",
+    "minus": f"{_BEGIN} a[0] = {'- ' * 9000}1; }}",
+    "choices": f"{_BEGIN} a[0] = {'a[1] ? 2 : ' * 1000}1; }}",
+    "otherwise": f"{_BEGIN} {'if (a[1]) a[0] = 1; else ' * 1000}; }}",
+    "conditions": f"{_BEGIN} {'if (a[1]) ' * 1000}; }}",
+    "labels": f"{_BEGIN} {''.join(f'l{n}: ' for n in range(1000))}; }}",
+    "sum": f"{_BEGIN} a[0] = {'a[1] + ' * 1000}1; }}",
+    "preprocessor": f"#if {'(' * 20000}1{')' * 20000}\n#endif\n{_BEGIN} }}",
+    "body": f"{_BEGIN} {'a[1] += a[2] * 3;' * 500} }}",
+    "structures": "".join(f"struct S{n} {{" for n in range(100)) + "int x;"
+    + "".join(f"}} m{n};" for n in range(100)) + f"{_BEGIN} }}",
+    "itself": '#include "kernel.cl"\n' + f"{_BEGIN} }}",
+    "missing": f'#include "absent.h"\n#include <absent.h>\n{_BEGIN} a[0] = 1; }}',
+    "end in a comment": f"{_BEGIN} a[0] = 1; /*",
+    "end in a string": f'{_BEGIN} a[0] = "',
+    "nothing": "",
+    "recursion": "int f(int n) { return n ? f(n - 1) : 0; }" + f"{_BEGIN} a[f(3)] = 1; }}",
+    "endless": f"{_BEGIN} for (;;) {{ a[0]++; }} }}",
+    "division by zero": f"{_BEGIN} int z = 0; a[1 / z] = 1; a[1 % 0] = 2; a[1 << 99] = 3; }}",
+    "large numbers": f"{_BEGIN} a[0xffffffffffffffffUL * 3] = 1; a[1ul << 63] = 2; }}",
+}  # fmt: skip
+
+
+def analyse_all(source: str) -> None:
+    """Analyse every kernel: an error of ours or a partial result, never the end of the process."""
+    try:
+        for one in compile_source(source, (), "<source>").kernels:
+            assert read_facts(Kernel(name=one.name, source=source)).kernel == one.name
+    except KernelcastError as error:
+        if not str(error):
+            pytest.fail("an error without a message")
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_nasty_sources_come_to_an_end(name: str) -> None:
+    analyse_all(NASTY[name])
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(sorted(ROOT.glob("examples/*/*.cl"))), st.data())
+def test_damaged_sources_are_taken(path: Path, data: st.DataObject) -> None:
+    signs = list(path.read_text())
+    for _ in range(data.draw(st.integers(1, 5))):
+        place = data.draw(st.integers(0, len(signs) - 1))
+        signs[place] = data.draw(
+            st.sampled_from([*"(){}[];,*&+-=<>?:#\"'\\ x0.", "\n", "\x07", "é"])
+        )
+    analyse_all("".join(signs))
+
+
+@settings(max_examples=30)
+@given(
+    st.recursive(
+        st.sampled_from(["x", "n", "u", "3", "-2", "0xffu", "get_local_id(0)"]),
+        lambda inner: st.builds(
+            "({} {} {})".format, inner, st.sampled_from(_OPERATORS),
+            inner,
+        ) | st.builds("({})({})".format, st.sampled_from(["uchar", "int", "uint", "long"]), inner)
+        | st.builds("({} ? {} : {})".format, inner, inner, inner),
+        max_leaves=12,
+    )
+)  # fmt: skip
+def test_any_index_is_taken(index: str) -> None:
+    """Gives an expression or a reason for any index, and raises nothing."""
+    body = f"int x = get_global_id(0); a[{index}] = 1;"
+    source = f"kernel void k(global int *a, int n, uint u) {{ {body} }}"
+    [access] = [one for one in facts_of(source).accesses if one.buffer == "a"]
+    assert access.offset_bytes is not None or access.reason or access.sources

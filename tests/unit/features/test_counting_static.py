@@ -142,7 +142,6 @@ def test_what_a_test_on_data_reads_is_bounded_as_the_body_is() -> None:
 
 
 def test_nested_loops_too_long_to_enumerate_are_sampled_at_both_levels() -> None:
-    """The area of a triangle comes out within a few percent."""
     inner = make_loop(J, less(J, K), maximum(Expr.symbol(K), 0))
     guard = not_equal(floor_mod(Expr.symbol(J), 2), 0)
     outer = make_loop(K, less(K, N), Expr.symbol(N))
@@ -152,7 +151,6 @@ def test_nested_loops_too_long_to_enumerate_are_sampled_at_both_levels() -> None
 
 
 def test_bounds_on_a_long_loop_are_solved_not_enumerated() -> None:
-    """A guard that cuts a loop of a billion iterations is counted exactly."""
     loop = make_loop(K, less(K, N), Expr.symbol(N))
     guard = conjunction(less(G0, K), less(7 * Expr.symbol(K), 5 * Expr.symbol(N)))
     counts, is_exact = count_one(guard, (loop,), n=10**9)
@@ -193,7 +191,6 @@ def test_a_division_by_zero_is_no_error() -> None:
 def test_sampled_work_groups_hold_the_first_and_the_last(
     ndrange: NDRange, count: int, seed: int
 ) -> None:
-    """As many as asked for, ascending, ends included."""
     chosen = choose_work_groups(ndrange, count, seed)
     total = ndrange.work_group_count
     assert list(chosen) == sorted(set(chosen))

@@ -219,7 +219,6 @@ def compute(source: str, **scalars: int) -> tuple[RequestPattern, ...]:
 def test_sectors_of_a_warp_follow_the_stride(
     element: str, index: str, sectors: float, ideal: float
 ) -> None:
-    """Neighbours share sectors, a column has none to share."""
     [pattern] = compute(
         f"kernel void k(global {element} *x) {{ int g = get_global_id(0); x[{index}] = 1; }}"
     )
@@ -229,7 +228,6 @@ def test_sectors_of_a_warp_follow_the_stride(
 
 
 def test_long_loops_are_sampled_without_losing_requests() -> None:
-    """A million iterations are counted, and a few thousand of them looked at."""
     source = (
         "kernel void k(global float *x, int n) { int l = get_local_id(0);"
         " for (int i = 0; i < n; i++) x[l + i] = 1; }"
@@ -240,7 +238,6 @@ def test_long_loops_are_sampled_without_losing_requests() -> None:
 
 
 def test_addresses_that_need_what_is_not_given_are_left_out() -> None:
-    """Neither an argument without value nor data makes a pattern."""
     source = (
         "kernel void k(global int *x, int n) { int g = get_global_id(0);"
         " x[n * g] = 1; x[x[g]] = 2; }"
@@ -263,7 +260,6 @@ def test_recorded_addresses_tell_what_expressions_cannot() -> None:
 
 
 def test_recorded_and_computed_requests_agree() -> None:
-    """The same addresses give the same numbers, whichever way they are known."""
     facts = facts_of(
         "kernel void k(global float *x) { int l = get_local_id(0);"
         " for (int i = 0; i < 3; i++) x[3 * l + 100 * i] = 1; }"

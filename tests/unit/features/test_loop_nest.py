@@ -175,7 +175,6 @@ ALL = set(itertools.product(range(9), repeat=2))
     ],
 )  # fmt: skip
 def test_the_same_branch_in_other_words_is_the_same(body: str) -> None:
-    """`else`, `continue`, `? :` and negations tell the same iterations apart."""
     inner = {place for place in ALL if 0 < place[1] < 8}
     assert list_executed(read(NEST + body), 9) == {"load a[j][i]": inner, "store b[j][i]": ALL}
 
@@ -207,7 +206,6 @@ def test_an_element_of_both_sides_is_loaded_once() -> None:
 
 
 def test_what_a_branch_assigns_is_selected() -> None:
-    """A select where a mask decides, none where a condition of an outer loop does."""
     for condition, count in (("a[j][i] > t", 1), ("j > 2", 0)):
         nest = read(NEST + f"if ({condition}) s += a[j][i];")
         assert nest.executed.count(Kind.SELECT) == count

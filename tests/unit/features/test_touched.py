@@ -112,7 +112,6 @@ STAR = """kernel void k(global const float *a, global float *b, int w, int h, in
 
 @pytest.mark.parametrize(("radius", "offset"), [(1, 0), (4, 0), (9, 0), (4, 3)])
 def test_stencils_do_nothing_in_their_borders(radius: int, offset: int) -> None:
-    """Finds the box that a look at every work-item finds."""
     extents, local = (48, 40, 30), (16, 8, 1)
     ndrange = NDRange(global_size=extents, local_size=local, global_offset=(0, 0, offset))
     scalars: Mapping[str, int] = dict(zip("whd", extents, strict=True))

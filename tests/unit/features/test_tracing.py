@@ -26,7 +26,6 @@ def test_the_body_lies_between_the_marks() -> None:
 
 @pytest.mark.parametrize("parameters", ["", "void", " void "])
 def test_a_kernel_without_parameters_gets_one(parameters: str) -> None:
-    """Makes the trace the only parameter where there is none."""
     marked = mark(f"kernel void k({parameters}) {{ }}")
     assert marked.replace(" ", "").startswith("kernelvoidk(KC_TRACE_PARAMETER){")
 
@@ -66,6 +65,5 @@ def test_who_returned_waits_for_nobody_at_a_barrier(body: str, mark_of_end: str)
     ],
 )
 def test_what_cannot_be_marked_says_why(source: str, complaint: str) -> None:
-    """Names the kernel and what is in the way."""
     with pytest.raises(InputError, match=rf"kernel k: .*{complaint}"):
         mark(source)

@@ -69,7 +69,6 @@ def _assess(
     ],
 )  # fmt: skip
 def test_own_places_are_recognised(body: str, space: dict[str, object]) -> None:
-    """Slabs that write places of their own merge by ranges."""
     found = _assess(body, **space)  # type: ignore[arg-type]
     assert found.refusals == ()
     assert found.rules["y"] is MergeRule.RANGES
@@ -134,7 +133,6 @@ def test_caller_may_vouch() -> None:
 def test_ranges_hold_what_slabs_write(
     width: int, height: int, local: tuple[int, int], axis: int, thickness: int, address: str
 ) -> None:
-    """Every byte that a slab writes is in its ranges, and in no other slab's."""
     counts = [-(-n // m) for n, m in zip((width, height), local, strict=True)]
     size = tuple(n * m for n, m in zip(counts, local, strict=True))
     found = _assess(
