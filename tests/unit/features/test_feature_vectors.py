@@ -104,7 +104,8 @@ def test_counters_give_operations_per_lane_and_requests() -> None:
     """Counts a fused float4 operation as four, and as eight flops; weighs sectors by requests."""
     facts = facts_of(
         "kernel void k(global const float *a, global float4 *b) { int g = get_global_id(0);"
-        " b[g] = fma((float4)(a[8 * g]), (float4)(2.0f), b[g]); }"
+        " float s = 0; for (int k = 0; k < 3; k++) s += a[8 * g + k];"
+        " b[g] = fma((float4)(s), (float4)(2.0f), b[g]); }"
     )
     warp = WarpCounters(width=32, issued=100, executed=1600, branches=5, divergent_branches=2)
     patterns = compute_requests(facts.accesses, WARP, {})
@@ -112,14 +113,14 @@ def test_counters_give_operations_per_lane_and_requests() -> None:
     counters = replace(counters, warps=(warp,))
     found = combine(CounterSource(counters=counters, facts=facts)).as_dict()
     expected = {
-        "fp32_multiply_add_per_work_item": 4, "flops_per_work_item": 8,
-        "global_load_bytes_per_work_item": 4 + 16, "flops_per_byte": 8 / (4 + 16 + 16),
-        "lanes_per_operation": (4 + 1) / 2,  # the index is multiplied too
+        "fp32_multiply_add_per_work_item": 4, "flops_per_work_item": 3 + 8,
+        "global_load_bytes_per_work_item": 12 + 16, "flops_per_byte": 11 / (12 + 16 + 16),
+        "lanes_per_operation": (16 + 4) / (16 + 1),  # sums, indices and comparisons too
         "issued_instructions_per_work_item": 100, "executed_instructions_per_work_item": 50,
         "serialised_instructions_per_warp": 50, "lane_efficiency_ratio": 0.5,
-        "global_load_requests_per_warp": 2, "coalesced_global_load_requests_per_warp": 1,
-        "global_sectors_per_warp": 32 + 16 + 16, "global_sectors_per_request": 64 / 3,
-        "global_sector_excess_ratio": 64 / (4 + 16 + 16), "known_requests_ratio": 1,
+        "global_load_requests_per_warp": 3 + 1, "coalesced_global_load_requests_per_warp": 1,
+        "global_sectors_per_warp": 96 + 16 + 16, "global_sectors_per_request": 128 / 5,
+        "global_sector_excess_ratio": 128 / (12 + 16 + 16), "known_requests_ratio": 1,
     }  # fmt: skip
     assert {name: found[f"counters.{name}"] for name in expected} == pytest.approx(expected)
 
