@@ -216,16 +216,12 @@ kernel void high(global float *a, int n, ulong seed)
     a[get_global_id(0)] = s;
 }
 """
+WARPS = NDRange(global_size=(320,), local_size=(32,))
 
 
 @pytest.fixture(scope="module")
 def compiled() -> Compiled:
     return compile_kernel(SOURCE, (), Target.parse("sm_80"))
-
-
-def make_shape(local: tuple[int, ...], groups: tuple[int, ...]) -> NDRange:
-    items = tuple(n * by for n, by in zip(local, groups, strict=True))
-    return NDRange(global_size=items, local_size=local)
 
 
 def count(
@@ -242,7 +238,7 @@ def count(
 @pytest.mark.parametrize("n", [48, 4096])
 def test_a_loop_runs_as_often_as_its_argument_says(compiled: Compiled, n: int) -> None:
     """Loops that the compiler unrolls execute every turn, those left over included."""
-    shape = make_shape((16, 16), (-(-n // 16),) * 2)
+    shape = NDRange(global_size=(n, n), local_size=(16, 16))
     found = count(compiled, "product", shape, None, None, None, n)
     assert found("fma") == pytest.approx(n)
     assert found("ld", "global") == pytest.approx(2 * n)
@@ -250,14 +246,15 @@ def test_a_loop_runs_as_often_as_its_argument_says(compiled: Compiled, n: int) -
 
 def test_upper_halves_of_products_are_known(compiled: Compiled) -> None:
     """Divisions of an argument by a constant, and products of 64 bits, end in a number of turns."""
-    found = count(compiled, "high", make_shape((64,), (16,)), None, 70, (1 << 64) - 1)
+    shape = NDRange(global_size=(1024,), local_size=(64,))
+    found = count(compiled, "high", shape, None, 70, (1 << 64) - 1)
     assert found("fma") == pytest.approx(50)
 
 
 def test_warps_that_take_no_part_do_not_count(compiled: Compiled) -> None:
     """In a reduction of 256 work-items the half that adds needs fewer warps each time; waits for
     memory and local memory's wavefronts are those of a warp."""
-    shape = make_shape((256,), (99,))
+    shape = NDRange(global_size=(256 * 99,), local_size=(256,))
     found = count(compiled, "sum", shape, None, None)
     # 128 work-items need 4 of 8 warps, then 2, then 1 for all smaller halves.
     assert found("add", "f32") == pytest.approx((4 + 2 + 6) / 8)
@@ -271,18 +268,19 @@ def test_warps_that_take_no_part_do_not_count(compiled: Compiled) -> None:
 
 def test_a_warp_runs_as_long_as_its_last_work_item(compiled: Compiled) -> None:
     """Places of the launch are averaged; the longest lane of a warp decides."""
-    found = count(compiled, "triangle", make_shape((32,), (600,)), None, 19200)
+    shape = NDRange(global_size=(19200,), local_size=(32,))
+    found = count(compiled, "triangle", shape, None, 19200)
     lasts = [32 * (group + 1) for group in (100, 300, 500)]
     assert found("add", "f32") == pytest.approx(sum(lasts) / 3, rel=0.01)
 
 
 def test_loops_that_data_end_have_no_answer(compiled: Compiled) -> None:
-    assert read_work(compiled, "walk", make_shape((32,), (10,)), [None, None]) is None
+    assert read_work(compiled, "walk", WARPS, [None, None]) is None
 
 
 def test_arrays_by_an_index_that_varies_cost_selections(compiled: Compiled) -> None:
     """An element of a private array is no register where its index is a loop's counter."""
-    found = read_work(compiled, "choose", make_shape((32,), (10,)), [None])
+    found = read_work(compiled, "choose", WARPS, [None])
     assert found is not None
     assert found.fp32 == pytest.approx(64 * 16, rel=0.1)
     assert found.issued > 3 * found.fp32

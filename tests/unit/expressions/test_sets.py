@@ -283,10 +283,6 @@ def make_loops(
     return count_loops([outer, ("i", Expr.constant(start), stop, step)])
 
 
-def list_points(size: int, start: int, step: int, *, is_triangle: bool) -> list[tuple[int, int]]:
-    return [(j, i) for j in range(size) for i in range(start, j + 1 if is_triangle else size, step)]
-
-
 SQUARE, _ = make_loops(0, 1, is_triangle=False)
 SHARED = st.builds(
     lambda a, b, c, kind: {
@@ -308,7 +304,8 @@ SHARED = st.builds(
 def test_counts_what_enumeration_counts(
     condition: Condition, size: int, start: int, step: int, is_triangle: bool, stride: int
 ) -> None:
-    points = list_points(size, start, step, is_triangle=is_triangle)
+    ends = [j + 1 if is_triangle else size for j in range(size)]
+    points = [(j, i) for j, end in enumerate(ends) for i in range(start, end, step)]
     met = [(j, i) for j, i in points if condition.evaluate({J: j, I: i, N: size})]
     loops, values = make_loops(start, step, is_triangle=is_triangle)
     space, condition = IterationSpace(loops, {N: size}), condition.substitute(values)

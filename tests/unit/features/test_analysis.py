@@ -237,7 +237,6 @@ NASTY = {
     "itself": '#include "kernel.cl"\n' + f"{_BEGIN} }}",
     "missing": f'#include "absent.h"\n#include <absent.h>\n{_BEGIN} a[0] = 1; }}',
     "end in a comment": f"{_BEGIN} a[0] = 1; /*",
-    "end in a string": f'{_BEGIN} a[0] = "',
     "nothing": "",
     "recursion": "int f(int n) { return n ? f(n - 1) : 0; }" + f"{_BEGIN} a[f(3)] = 1; }}",
     "endless": f"{_BEGIN} for (;;) {{ a[0]++; }} }}",

@@ -82,7 +82,6 @@ def count_one(
          " if (get_local_id(0) < s) t[get_local_id(0)] += t[get_local_id(0) + s]; barrier(1); }",
          (512,), (256,), "then", 2 * 255),
     ],
-    ids=["triangle", "stencil", "reduction"],
 )  # fmt: skip
 def test_sums_have_closed_forms(
     body: str, size: tuple[int, ...], local: tuple[int, ...], kind: str, total: float
@@ -171,7 +170,6 @@ LINEAR = make_loop(K, less(K, N), Expr.symbol(N))
         (make_loop(K, less(Expr.symbol(K) - K + G0, 1000)), 0, 0, math.inf),
         (LINEAR, 2**64 - 1, 2**61, math.inf),
     ],
-    ids=["near the end of 64 bits", "at it", "endless", "beyond it"],
 )
 def test_large_numbers_end_no_count(loop: LoopFacts, n: int, least: float, most: float) -> None:
     """Powers of two are tried up to where 64 bits end; what has no end has some count."""

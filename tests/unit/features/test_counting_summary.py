@@ -26,7 +26,6 @@ from kernelcast.records.software_counters import RequestPattern, SoftwareCounter
 from support.accesses import record
 from support.kernel_facts import facts_of
 
-LAUNCH = NDRange(global_size=(64,), local_size=(64,))
 WARP = NDRange(global_size=(32,), local_size=(32,))
 LINE = NDRange(global_size=(256,), local_size=(64,))
 LONG = "v = v * v + 1.5f; " * 1000
@@ -84,7 +83,7 @@ def test_trips_of_a_triangular_loop_range_over_the_index_space() -> None:
     assert found.executed.count_memory(MemorySpace.GLOBAL, is_store=True) == 64.5 + 1
     assert found.is_exact
     body = "if (g < 0) for (int i = 0; i < n; i++) v += 1;"
-    [loop] = summarise_body(body, LAUNCH, {"n": 5}).loops
+    [loop] = summarise_body(body, LINE, {"n": 5}).loops
     assert (loop.mean, loop.most) == (0, 0)
 
 
@@ -129,7 +128,7 @@ def test_both_sides_of_conditions_are_gone_through(
         "float f(float x) { return sin(x); }"
         f"kernel void k(global float *a, int n, float x) {{ int i = get_global_id(0); {body} }}"
     )
-    counters = summarise(facts, count_statically(facts, LAUNCH, {"n": 0}, [0]))
+    counters = summarise(facts, count_statically(facts, LINE, {"n": 0}, [0]))
     assert counters.executed.count(OperationKind.SPECIAL) == pytest.approx(executed)
     found = count_unjumped(facts, counters)
     assert found.count(OperationKind.SPECIAL) == pytest.approx(unjumped)
@@ -141,7 +140,7 @@ def test_masked_lanes_load_and_do_not_store() -> None:
         "kernel void k(global int *a) { int i = get_global_id(0);"
         " if (i < 16) { a[i] = a[i + 1]; atomic_inc(a); } }"
     )
-    found = count_unjumped(facts, summarise(facts, count_statically(facts, LAUNCH, {}, [0])))
+    found = count_unjumped(facts, summarise(facts, count_statically(facts, LINE, {}, [0])))
     loads, stores = (
         found.count_memory(MemorySpace.GLOBAL, is_store=is_store) for is_store in (False, True)
     )
@@ -189,7 +188,7 @@ def test_loops_that_data_end_leave_answers_in_doubt(
 ) -> None:
     """Doubts counts by factors, names line and cause, and nothing where the source tells all."""
     facts = facts_of(f"kernel void k({_PARAMETERS}) {{ {body} }}")
-    counters = summarise(facts, count_statically(facts, LAUNCH, {"n": 4}, [0]))
+    counters = summarise(facts, count_statically(facts, LINE, {"n": 4}, [0]))
     half_width, notes = doubt_counts(facts, counters)
     assert least <= half_width <= most
     assert bool(notes) == bool(note)

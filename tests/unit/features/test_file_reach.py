@@ -56,7 +56,6 @@ _JOIN = "#define JOIN(a, b) a##b\n"
         ("int a;", ("A=/*",)),
         ("int a;", ("A=//",)),
         ("__FILE__", ()),
-        ("__builtin_FILE()", ()),
         ("__declspec(dllimport)", ()),
         ("__pragma(comment(lib, 1))", ()),
         ("__attribute__((constructor)) void f(void);", ()),

@@ -25,10 +25,6 @@ ARRAYS = {
 }
 
 
-def read(text: str, **options: AccessKind) -> object:
-    return read_access(text, ARRAYS, scalars=("n",), **options)
-
-
 @pytest.mark.parametrize(
     ("text", "offset"),
     [
@@ -99,7 +95,7 @@ def test_reads_chained_and_joined_conditions() -> None:
 )
 def test_points_at_what_is_wrong(text: str, complaint: str, column: int | None) -> None:
     with pytest.raises(InputError, match=re.escape(complaint)) as caught:
-        read(text)
+        read_access(text, ARRAYS, scalars=("n",))
     *_, shown, mark = str(caught.value).split("\n")
     assert shown.strip() == text
     if column is not None:
@@ -146,13 +142,12 @@ def test_describes_what_a_source_would_have_told() -> None:
 )  # fmt: skip
 def test_refuses_kernels_that_make_no_sense(changes: dict[str, object]) -> None:
     usual = {
-        "name": "k", "arrays": (ARRAYS["src"],), "accesses": (read("src[x, y, z]"),),
+        "name": "k", "arrays": (ARRAYS["src"],), "accesses": (read_access("src[x, y, z]", ARRAYS),),
     }  # fmt: skip
     with pytest.raises(InputError):
         WrittenKernel(**(usual | changes))
 
 
-BYTE = read_array("byte:int8")
 NUMBERS = st.integers(0, 30).map(str)
 ATOMS = NUMBERS | st.sampled_from(["x", "y", "n"])
 
@@ -169,7 +164,8 @@ def _join(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 @given(text=st.recursive(ATOMS, _join, max_leaves=8), values=st.tuples(*[st.integers(-9, 9)] * 3))
 def test_means_what_the_text_says(text: str, values: tuple[int, int, int]) -> None:
     """Evaluates to what the same text means in Python, where both agree on the operators."""
-    found = read_access(f"byte[{text}]", ARRAYS | {"byte": BYTE}, scalars=("n",)).offset_bytes
+    bytes_only = {"byte": read_array("byte:int8")}
+    found = read_access(f"byte[{text}]", bytes_only, scalars=("n",)).offset_bytes
     names = dict(zip("xyn", values, strict=True))
     symbols = [*(Symbol(SymbolKind.GLOBAL_ID, axis=axis) for axis in range(2)),
                Symbol(SymbolKind.SCALAR, "n")]  # fmt: skip
