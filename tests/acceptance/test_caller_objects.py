@@ -205,7 +205,7 @@ def test_a_kernel_whose_program_is_gone_works_by_its_source(queue: cl.CommandQue
     headers = ["-I", str(Path(cl.__file__).parent / "cl")]  # as pyopencl builds every program
     with kernelcast.Predictor() as predictor:
         for kernel, source, args in launches:
-            if is_gone(kernel):
+            if has_forgotten(kernel, cl.kernel_info.PROGRAM):
                 with pytest.raises(kernelcast.InputError, match=refused):
                     predictor.estimate(own.launch(*args, kernel=kernel))
             else:
@@ -222,10 +222,10 @@ def test_a_kernel_whose_program_is_gone_works_by_its_source(queue: cl.CommandQue
         assert many.seconds > few.seconds
 
 
-def is_gone(kernel: cl.Kernel) -> bool:
-    """Tell whether a driver has forgotten a kernel's program."""
+def has_forgotten(thing: cl.Kernel | cl.Buffer, info: int) -> bool:
+    """Tell whether a driver has forgotten what a kernel or a part of a buffer came from."""
     try:
-        kernel.get_info(cl.kernel_info.PROGRAM)
+        thing.get_info(info)
     except cl.LogicError:
         return True
     return False
@@ -272,21 +272,12 @@ def test_arguments_that_share_memory_are_told_apart(queue: cl.CommandQueue) -> N
         assert alike.identity.key == keys[0]
         assert str(alike.tier) == "history"
         other.release()
-        if is_forgotten(parts[0]):
+        if has_forgotten(parts[0], cl.mem_info.ASSOCIATED_MEMOBJECT):
             with pytest.raises(kernelcast.InputError, match=r"0 and 1: parts that .*; keep that"):
                 predictor.estimate(mark(*parts))
         else:
             assert predictor.estimate(mark(*parts)).interval is again.interval
     assert not read(queue, whole, zeros).any()
-
-
-def is_forgotten(part: cl.Buffer) -> bool:
-    """Tell whether a driver has forgotten what a buffer is a part of."""
-    try:
-        part.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
-    except cl.LogicError:
-        return True
-    return False
 
 
 if __name__ == "__main__":

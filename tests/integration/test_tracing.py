@@ -8,8 +8,7 @@ import pytest
 from kernelcast.features.tracing import make_tracing_kernel
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.tracing import TraceSettings, trace_in_session
-from kernelcast.records.arguments import Access, BufferArgument, ElementType, ScalarArgument
-from kernelcast.records.kernel import Kernel
+from kernelcast.records.arguments import Access
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.work_group_trace import StepTimes, Timeline, TraceMethod, WorkGroupTrace
@@ -19,6 +18,7 @@ from kernelcast.sampling.problems import ProblemArguments
 from kernelcast.sampling.scratch import ScratchArguments
 from kernelcast.sampling.session import DeviceSession
 from support.device_queues import read
+from support.problems import buffer_of, number_of, write_problem
 
 pytestmark = pytest.mark.device
 
@@ -52,15 +52,9 @@ def make_nosy(words: Mapping[str, str]) -> Problem:
     source = NOSY
     for word, meaning in words.items():
         source = source.replace(word, meaning)
-    return Problem(
-        name="nosy",
-        kernel=Kernel(name="k", source=source),
-        ndrange=NDRange(global_size=(64 * 32,), local_size=(32,), global_offset=(64,)),
-        arguments=(
-            BufferArgument(element=ElementType("float32"), count=65 * 32 + 32),
-            ScalarArgument(element=ElementType("int32"), values=(2000,)),
-        ),
-    )
+    ndrange = NDRange(global_size=(64 * 32,), local_size=(32,), global_offset=(64,))
+    problem = write_problem(source, buffer_of("float32", 66 * 32), number_of(2000))
+    return replace(problem, ndrange=ndrange)
 
 
 def check_timeline(trace: WorkGroupTrace) -> None:
@@ -97,7 +91,7 @@ def test_kernels_without_marks_are_timed_in_steps(session: DeviceSession) -> Non
     """Falls back to steps, and says why, where the kernel has a form that cannot be marked."""
     problem = make_nosy(ALONE)
     source = f"kernel void k(global float *a, int n);\n{problem.kernel.source}"
-    ahead = replace(problem, kernel=Kernel(name="k", source=source))
+    ahead = replace(problem, kernel=replace(problem.kernel, source=source))
     trace = trace_in_session(session, ahead, TraceSettings())
     assert trace.method is TraceMethod.STEPS
     assert "declares it ahead" in trace.reason
@@ -136,12 +130,8 @@ def test_non_uniform_work_groups_are_traced(session: DeviceSession) -> None:
     if not (session.description.has_non_uniform_work_groups and has_clock):
         pytest.skip("the device has no non-uniform work-groups, or no clock")
     source = "kernel void k(global float *a) { a[get_global_id(0)] += 1; }"
-    problem = replace(
-        make_nosy(ALONE),
-        kernel=Kernel(name="k", source=source, build_options=("-cl-std=CL3.0",)),
-        arguments=(BufferArgument(element=ElementType("float32"), count=1000),),
-        ndrange=NDRange(global_size=(1000,), local_size=(64,)),
-    )
+    problem = write_problem(source, buffer_of("float32", 1000), items=(1000,))
+    problem = replace(problem, kernel=replace(problem.kernel, build_options=("-cl-std=CL3.0",)))
     trace = trace_in_session(session, problem, TraceSettings())
     check_timeline(trace)
     assert trace.work_groups == 16

@@ -1,5 +1,6 @@
 """Devices that share a launch but exist only as formulas, with a clock of their own."""
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -88,7 +89,7 @@ class FakeDevices(DeviceProcesses):
         self.is_closed = False
         self._now_s = 0.0
         self._replies: list[tuple[float, int, int, Reply]] = []
-        self._count = 0
+        self._numbers = itertools.count()
         self.memory = SharedMemory.make()
         for number in range(len(devices)):
             opened = Reply(start_s=0.0, end_s=0.0, device="fake")
@@ -168,5 +169,4 @@ class FakeDevices(DeviceProcesses):
                 return 0.0
 
     def _push(self, device: int, reply: Reply) -> None:
-        self._count += 1
-        self._replies.append((reply.end_s, self._count, device, reply))
+        self._replies.append((reply.end_s, next(self._numbers), device, reply))

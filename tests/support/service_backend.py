@@ -30,7 +30,6 @@ from kernelcast.predictor.answering.processes import (
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate, Interval
-from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import identify_launch
 from kernelcast.sampling.plan import SamplingPlan
@@ -39,6 +38,7 @@ from kernelcast.service.backend import Ask, Backend
 from kernelcast.service.service import Service
 from support.builders import make_description, make_estimate
 from support.evidence import make_moment
+from support.fake_executor import make_analytic
 from support.fakes import SyntheticLaunch, sample
 
 Plain = dict[str, Any]
@@ -141,13 +141,7 @@ class FakeDevices(Executor):
         del timeout_s, report
         ndrange = _choose_local(task.problem.ndrange)
         seconds = ndrange.work_item_count * NS_PER_WORK_ITEM * 1e-9
-        found = AnalyticEstimate(
-            model="cpu",
-            machine=task.device_id,
-            seconds=seconds,
-            limiter="DRAM",
-            limiters={"DRAM": seconds},
-        )
+        found = replace(make_analytic(seconds), machine=task.device_id)
         return ModelOutcome(analytic=found if self.is_calibrated() else None, ndrange=ndrange)
 
 
