@@ -111,12 +111,14 @@ def test_only_what_is_touched_and_written_is_copied(session: DeviceSession) -> N
     """Of a buffer of 4 MiB two pages, and those beside them; nothing of one that is only read."""
     users = [put(session.queue, np.ones(ITEMS, np.float32)) for _ in range(2)]
     live = describe(session, "smooth", *users, np.int32(ITEMS))
+    live.session.buffers.close()
     with session.lock, live.hold(OpenCLLaunch, inferred=[Access.READ, None, None]) as launch:
         launch.time_boxes([BOX])
         (parts,) = (one.list_all() for one in launch._scratch._ready.values())
         assert sum(high - low for low, high in parts) < 1 << 16
         assert parts[0][0] <= BOX.start[0] * 256 < parts[-1][1]
         assert launch._scratch.arguments[0] == users[0]
+    assert live.session.buffers.kept_bytes == users[1].size
 
 
 def test_what_data_decide_is_copied_whole(session: DeviceSession) -> None:
