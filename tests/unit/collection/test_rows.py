@@ -1,9 +1,9 @@
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -232,30 +232,10 @@ def test_refuses_impossible_settings(wrong: dict[str, Any]) -> None:
 KERNELS = tuple(find_kernels("image_filters"))[:3]
 
 
-class Client(ThreadPoolExecutor):
-    """Has the one worker, a thread, do what it is told."""
-
-    declared: ClassVar[dict[str, float]] = {}
-
-    def scheduler_info(self, n_workers: int) -> dict[str, Any]:
-        """Give the one worker."""
-        return {"workers": {"here": {"resources": self.declared}}}
-
-    def run(self, function: Any, *arguments: Any, workers: list[str]) -> dict[str, Any]:  # noqa: ANN401
-        """List devices, or note resources."""
-        if arguments:
-            self.declared = arguments[0]
-            return {}
-        return {one: function() for one in workers}
-
-    def submit(self, function: Any, *arguments: Any, **_: object) -> Future[Any]:  # noqa: ANN401
-        """Do a job; options are the cluster's."""
-        return super().submit(function, *arguments)
-
-
 @pytest.fixture
-def client(monkeypatch: pytest.MonkeyPatch) -> Client:
-    """Give a client of a worker with one device, on which each kernel ends in its own way."""
+def client(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Make a client of one worker, a thread with one device on which each kernel ends in its own
+    way."""
 
     def run_job(kernel: CorpusKernel, *others: Any) -> bool:  # noqa: ANN401 - device, order, store
         if kernel is KERNELS[1]:
@@ -267,14 +247,23 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Client:
 
     monkeypatch.setattr(collection, "run_job", run_job)
     monkeypatch.setattr(collection, "list_descriptions", lambda: [DEVICE])
-    return Client(1)
+    pool, found = ThreadPoolExecutor(1), Mock()
+    found.scheduler_info.return_value = {"workers": {"here": {}}}
+    found.run.side_effect = lambda function, *resources, workers: (
+        {} if resources else {one: function() for one in workers}
+    )
+    found.submit.side_effect = lambda function, *arguments, **_: pool.submit(function, *arguments)
+    return found
 
 
-def test_what_workers_measure_is_added_up(client: Client, tmp_path: Path) -> None:
-    """Adds the jobs' outcomes by device; a job that fails is a kernel that is not collected."""
+def test_what_workers_measure_is_added_up(client: Mock, tmp_path: Path) -> None:
+    """Adds the jobs' outcomes by device; a job that fails is a kernel that is not collected, a
+    device that no worker has is unknown."""
+    with pytest.raises(UnknownDeviceError):
+        collection.find_cluster_devices(client, ("elsewhere",))
     devices = collection.find_cluster_devices(client, (DEVICE.id[:4],))
     assert devices == (DEVICE,)
-    assert client.declared == {DEVICE.id: 1, collection.MEASUREMENT: 1}
+    assert client.run.call_args.args[1] == {DEVICE.id: 1, collection.MEASUREMENT: 1}
     told: list[Progress] = []
     with open_store(tmp_path / "rows.sqlite") as store:
         order = CollectionOrder(kernels=KERNELS, devices=devices, settings=CollectionSettings())
@@ -285,9 +274,3 @@ def test_what_workers_measure_is_added_up(client: Client, tmp_path: Path) -> Non
     assert outcome.is_out_of_time
     assert [(one.done, one.total) for one in told] == [(1, 3), (2, 3), (3, 3)]
     assert told[-1].rows == 4
-
-
-def test_a_device_that_no_worker_has_is_unknown(client: Client) -> None:
-    """Says so before anything is measured."""
-    with pytest.raises(UnknownDeviceError):
-        collection.find_cluster_devices(client, ("elsewhere",))

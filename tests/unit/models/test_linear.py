@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -65,11 +66,8 @@ def test_a_single_launch_is_enough() -> None:
     one = fit_linear(make_sample_run([(PILOT_WINDOW, 10, 1e-3)], work_groups=1000))
     assert one.seconds == pytest.approx(0.1, rel=0.02)
     many = fit_linear(line_run(0.0, 1e-4))
-    widths = [
-        interval.high / interval.low
-        for interval in (make_interval(one, coverage=0.9), make_interval(many, coverage=0.9))
-    ]
-    assert widths[0] > widths[1]
+    narrow, wide = (make_interval(fit, coverage=0.9) for fit in (many, one))
+    assert wide.high / wide.low > narrow.high / narrow.low
 
 
 @given(
@@ -116,17 +114,8 @@ def test_few_windows_are_joined_by_the_pilot() -> None:
     """Pools what the pilot saw where one or two windows would stand for the whole."""
     pilot = [(PILOT_WINDOW, 100, 1e-3), (PILOT_WINDOW, 200, 10e-3)]
     windows = [(0, 100, 1e-3), (1, 100, 1e-3), (2, 100, 1e-3)]
-    few, enough = (
-        fit_linear(
-            make_sample_run(
-                [*pilot, *windows[:count]],
-                work_groups=WORK_GROUPS,
-                launch_overhead_s=0.0,
-                is_even=False,
-            )
-        )
-        for count in (2, 3)
-    )
+    make = partial(make_sample_run, work_groups=WORK_GROUPS, launch_overhead_s=0.0, is_even=False)
+    few, enough = (fit_linear(make([*pilot, *windows[:count]])) for count in (2, 3))
     assert few.rate_s == pytest.approx(13e-3 / 500)
     assert few.standard_error_s > enough.standard_error_s
     assert enough.rate_s == pytest.approx(1e-5)

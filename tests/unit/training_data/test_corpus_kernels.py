@@ -110,11 +110,17 @@ def test_application_is_complete(application: Application) -> None:
 
 
 def test_names_are_unique() -> None:
-    """Gives every kernel a name of its own, and every kernel of Table 2 one kernel."""
+    """Gives every kernel a name of its own, and every kernel of Table 2 one kernel; patterns name
+    applications, stems and Table 2."""
     assert len({kernel.name for kernel in KERNELS}) == len(KERNELS)
     counts = Counter(kernel.table_2 for kernel in KERNELS if kernel.table_2)
     assert set(counts.values()) == {1}
     assert set(TABLE_2) <= set(counts)
+    assert {one.stem for one in find_kernels("mat_vec_mul")} >= {"coal0", "uncoal1"}
+    assert [one.name for one in find_kernels("ckMedian")] == ["median_filter/median"]
+    assert find_kernels("coal3") == find_kernels("mat_vec_mul/coal3")
+    with pytest.raises(InputError, match="corpus ls"):
+        find_kernels("no such kernel")
 
 
 SIZE = {"parameter": "N", "least": 64, "most": 4096}
@@ -186,12 +192,3 @@ def test_fitted_sizes_are_allowed_and_nearest(
     for other in (found - multiple, found + multiple):
         if sizes.can_be(other):
             assert abs(found - wanted) <= abs(other - wanted)
-
-
-def test_patterns_name_applications_kernels_and_table_2() -> None:
-    """Finds kernels by application, stem, Table 2 and glob; says when there is none."""
-    assert {one.stem for one in find_kernels("mat_vec_mul")} >= {"coal0", "uncoal1"}
-    assert [one.name for one in find_kernels("ckMedian")] == ["median_filter/median"]
-    assert find_kernels("coal3") == find_kernels("mat_vec_mul/coal3")
-    with pytest.raises(InputError, match="corpus ls"):
-        find_kernels("no such kernel")

@@ -120,6 +120,7 @@ def test_lines_that_a_cache_loads() -> None:
     for walks, extents, lines in (
         ([Walk("", 4, (4096 + 64, 4), both)], column, 64),
         ([Walk("", 4, (4096, 4), both)], column, 64 * 16),
+        ([Walk("", 4, (256, 256), both)], (16, 16), 31),  # iterations that meet the same lines
         ([Walk("", 4, (0, 64), (False, True)), Walk("", 4, (64, 640_000), both)],
          (10_000, 10_000), 1e8),
     ):  # fmt: skip
