@@ -232,22 +232,21 @@ def machine(**facts: object) -> MachineDescription:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "kept"),
+    ("old", "new", "value"),
     [
-        (TraitSource.MEASURED, TraitSource.MEASURED, "new"),
-        (TraitSource.MEASURED, TraitSource.REPORTED, "old"),
-        (TraitSource.ASSUMED, TraitSource.COMPUTED, "new"),
-        (TraitSource.PUBLISHED, TraitSource.ASSUMED, "old"),
+        (TraitSource.MEASURED, TraitSource.MEASURED, 2.0),
+        (TraitSource.MEASURED, TraitSource.REPORTED, 1.0),
+        (TraitSource.ASSUMED, TraitSource.COMPUTED, 2.0),
+        (TraitSource.PUBLISHED, TraitSource.ASSUMED, 1.0),
     ],
 )
 def test_less_certain_numbers_do_not_replace_more_certain_ones(
-    old: TraitSource, new: TraitSource, kept: str
+    old: TraitSource, new: TraitSource, value: float
 ) -> None:
     """Keeps the later number unless it is less certain, in fields and in mappings."""
     one = machine(clock_hz=measured(1.0, old), costs={"a_s": measured(1.0, old)})
     other = machine(clock_hz=measured(2.0, new), costs={"a_s": measured(2.0, new)})
     merged = merge_machines(one, other)
-    value = 1.0 if kept == "old" else 2.0
     assert merged.clock_hz is not None
     assert (merged.clock_hz.value, merged.costs["a_s"].value) == (value, value)
 

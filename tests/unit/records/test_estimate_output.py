@@ -15,7 +15,6 @@ from kernelcast.predictor.launch_estimates import LaunchEstimate
 from kernelcast.records.errors import DeviceError
 from kernelcast.records.estimates import (
     DeviceAnswer,
-    Estimate,
     Interval,
     Measurement,
     draw_interval,
@@ -32,8 +31,8 @@ MEASURED = replace(ESTIMATE, measurement=Measurement(durations_s=(0.4,)))
 _SVG = "{http://www.w3.org/2000/svg}"
 
 
-def _draw(estimate: Estimate) -> ElementTree.Element:
-    return ElementTree.fromstring(estimate._repr_html_())
+def _list_rows(html: str) -> list[tuple[str | None, str | None]]:
+    return [(row[0].text, row[1].text) for row in ElementTree.fromstring(html) if len(row) == 2]
 
 
 def test_a_notebook_shows_what_print_says_and_what_was_measured() -> None:
@@ -41,15 +40,13 @@ def test_a_notebook_shows_what_print_says_and_what_was_measured() -> None:
     repr."""
     assert str(ESTIMATE) == "triad on A device: 500 ms (400 - 600 ms with 90 % coverage), linear"
     assert repr(ESTIMATE).startswith("Estimate(device='A device'")
-    rows = {row[0].text: row[1].text for row in _draw(ESTIMATE) if len(row) == 2}
-    assert rows == {
+    assert dict(_list_rows(ESTIMATE._repr_html_())) == {
         "kernel": "triad",
         "device": "A device",
         "predicted": "500 ms (400 - 600 ms with 90 % coverage)",
         "tier": "linear",
     }
-    warned = replace(MEASURED, warnings=("careful",))
-    more = {row[0].text: row[1].text for row in _draw(warned) if len(row) == 2}
+    more = dict(_list_rows(replace(MEASURED, warnings=("careful",))._repr_html_()))
     assert (more["measured"], more["warning"]) == ("400 ms", "careful")
 
 
@@ -59,9 +56,7 @@ def test_names_are_text_and_no_markup() -> None:
     html = replace(MEASURED, device=hostile, kernel=hostile, warnings=(hostile,))._repr_html_()
     assert "<script" not in html
     assert "://" not in html.replace('xmlns="http://www.w3.org/2000/svg"', "")
-    assert [row[1].text for row in ElementTree.fromstring(html) if len(row) == 2].count(
-        hostile
-    ) == 3
+    assert [text for _, text in _list_rows(html)].count(hostile) == 3
 
 
 @given(

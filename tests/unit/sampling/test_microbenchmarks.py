@@ -264,14 +264,12 @@ _GPUS: dict[str, dict[str, Any]] = json.loads(
 def hierarchies(draw: st.DrawFn) -> tuple[list[float], list[float], Floats]:
     """Draw cache sizes, latencies of each level and beyond, and sizes of arrays around them."""
     count = draw(st.integers(1, 3))
-    sizes = [2 ** draw(st.floats(14, 16))]
-    latencies = [draw(st.floats(0.5, 40.0))]
-    for _ in range(count):
-        latencies.append(latencies[-1] * draw(st.floats(2.0, 8.0)))
-    for _ in range(count - 1):
-        sizes.append(sizes[-1] * 2 ** draw(st.floats(4, 5)))
-    octaves = math.log2(sizes[-1] * 32 / 4096)
-    return sizes, latencies, np.geomspace(4096, sizes[-1] * 32, round(octaves * 8))
+    times = draw(st.lists(st.floats(2.0, 8.0), min_size=count, max_size=count))
+    apart = draw(st.lists(st.floats(4, 5), min_size=count - 1, max_size=count - 1))
+    octaves = np.cumsum([draw(st.floats(14, 16)), *apart])
+    latencies = draw(st.floats(0.5, 40.0)) * np.cumprod([1.0, *times])
+    array_sizes = np.geomspace(2**12, 2 ** (octaves[-1] + 5), round(8 * (octaves[-1] - 7)))
+    return (2**octaves).tolist(), latencies.tolist(), array_sizes
 
 
 def plant(array_sizes: Floats, sizes: list[float], latencies: list[float], seed: int) -> Floats:
