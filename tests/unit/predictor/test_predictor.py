@@ -79,15 +79,13 @@ def test_history_may_be_refused(executor: FakeExecutor, store: Store) -> None:
     first = make_predictor(executor, store)
     observe(first, first.estimate(PROBLEM, DEVICE.id), 0.7, 0.7)
     first.flush()
-    unwanted = make_predictor(executor, store, settings=EstimateSettings(uses_history=False))
-    found = unwanted.estimate(PROBLEM, DEVICE.id)
-    assert found.tier is Tier.LINEAR
-    assert "not asked" in found.explain().missing["history"]
-    measuring = make_predictor(
-        executor, store, settings=EstimateSettings(measure=True, measured_runs=1)
+    choices = EstimateSettings(uses_history=False), EstimateSettings(measure=True, measured_runs=1)
+    unwanted, measured = (
+        make_predictor(executor, store, settings=one).estimate(PROBLEM, DEVICE.id)
+        for one in choices
     )
-    measured = measuring.estimate(PROBLEM, DEVICE.id)
-    assert measured.tier is Tier.LINEAR
+    assert unwanted.tier is measured.tier is Tier.LINEAR
+    assert "not asked" in unwanted.explain().missing["history"]
     assert measured.estimates_s["history"] == 0.7
 
 

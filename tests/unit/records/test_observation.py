@@ -5,16 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.records.arguments import (
-    Argument,
-    BufferArgument,
-    ElementType,
-    Init,
-    LocalArgument,
-)
+from kernelcast.records.arguments import Argument, BufferArgument, ElementType, Init, LocalArgument
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.observation import FailureRecord, RunTimes, SampleSet, summarise_runs
+from kernelcast.records.observation import FailureRecord, RunTimes, summarise_runs
 from kernelcast.records.problem import (
     DeviceIdentity,
     KernelIdentity,
@@ -25,11 +19,11 @@ from support.observations import make_failure, make_launch, make_observation
 
 FLOAT = ElementType("float32")
 ZEROS = BufferArgument(element=FLOAT, count=8)
-UNIFORM = replace(ZEROS, init=Init.UNIFORM)
+(SAMPLES,) = make_observation(0).samples
 
 
-def digest(*arguments: Argument, seed: int = 0) -> str:
-    return digest_arguments(arguments, seed=seed)
+def digest(*arguments: Argument) -> str:
+    return digest_arguments(arguments, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -73,8 +67,8 @@ def test_files_are_known_by_their_content(tmp_path: Path) -> None:
         (lambda: RunTimes(median_s=1, durations_s=(1.0, 2.0), run_count=3), "3 runs and 2 times"),
         (lambda: summarise_runs([]), "no runs"),
         (lambda: summarise_runs([0.1, -1.0]), "took -1.0 s"),
-        (lambda: replace(sample(), launches=()), "without launches"),
-        (lambda: replace(sample(), linear_s=float("inf")), "holds inf s"),
+        (lambda: replace(SAMPLES, launches=()), "without launches"),
+        (lambda: replace(SAMPLES, linear_s=float("inf")), "holds inf s"),
         (lambda: replace(make_observation(0), measured_at=datetime(2026, 1, 1)), "no time zone"),  # noqa: DTZ001 - what is refused
         (lambda: replace(make_failure(0), kind=""), "no kind"),
         (lambda: make_observation(0).sample_run(1), "has 1 sample sets, number 1"),
@@ -84,10 +78,6 @@ def test_what_cannot_be_is_refused(make: Callable[[], object], message: str) -> 
     """Says what was given and what was expected."""
     with pytest.raises(InputError, match=message):
         make()
-
-
-def sample() -> SampleSet:
-    return make_observation(0).samples[0]
 
 
 def test_samples_serve_the_linear_model() -> None:
