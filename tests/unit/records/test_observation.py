@@ -41,6 +41,12 @@ def test_other_arguments_have_another_digest(other: list[Argument]) -> None:
     assert digest(*other) != digest(ZEROS)
 
 
+def test_seeds_count_where_contents_are_random() -> None:
+    for init, count in ((Init.ZEROS, 1), (Init.UNIFORM, 2)):
+        buffer = replace(ZEROS, init=init)
+        assert len({digest_arguments([buffer], seed=seed) for seed in (0, 1)}) == count
+
+
 def test_files_are_known_by_their_content(tmp_path: Path) -> None:
     """Has the same digest for equal files of any name."""
     files = [tmp_path / name for name in ("a.npy", "b.npy")]
