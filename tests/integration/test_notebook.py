@@ -1,12 +1,17 @@
 """The notebook of the examples, executed as its readers execute it."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kernelcast.models.validation.comparison import MethodComparison
+from kernelcast.records.training_table import TrainingTable
 from kernelcast.training import comparing
+from kernelcast.training.settings import ValidationSettings
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "notebook"
 NOTEBOOK = FOLDER / "estimates.ipynb"
@@ -63,7 +68,14 @@ def test_the_papers_table_and_figures_follow_from_shipped_rows(
     matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     matplotlib.use("Agg")
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
-    monkeypatch.setattr(comparing, "_FOLDS", 2)  # the notebook has ten, and takes its time
+    compare = comparing.compare_table
+
+    def compare_in_two_folds(  # it has ten, and takes its time
+        table: TrainingTable, methods: Sequence[str], settings: ValidationSettings, **more: int
+    ) -> MethodComparison:
+        return compare(table, methods, replace(settings, folds=2), **more)
+
+    monkeypatch.setattr(comparing, "compare_table", compare_in_two_folds)
     cells = json.loads(PAPER.read_text(encoding="utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     names: dict[str, Any] = {}
