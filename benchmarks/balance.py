@@ -34,12 +34,7 @@ import pandas as pd
 from harness import make_table, read_json, write_result, write_text
 from matplotlib.figure import Figure
 
-from kernelcast.balancing.balancer import (
-    Balancer,
-    HostArguments,
-    choose_places,
-    make_host_arguments,
-)
+from kernelcast.balancing.balancer import Arrays, Balancer, choose_places, fill_buffers
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.records.arguments import BufferArgument
@@ -82,23 +77,17 @@ class Bench:
 
     balancer: Balancer
     problem: Problem
-    given: HostArguments
+    given: Arrays
 
-    def run(self, share: float | None) -> tuple[BalanceReport, HostArguments]:
+    def run(self, share: float | None) -> tuple[BalanceReport, Arrays]:
         """Run copies of the arguments, with a fixed share of the first device or balanced."""
-        values = tuple(
-            one.copy() if isinstance(one, np.ndarray) else one for one in self.given.values
-        )
-        arguments = HostArguments(described=self.given.described, values=values)
+        arrays = {index: one.copy() for index, one in self.given.items()}
         settings = BalanceSettings(fixed_shares=() if share is None else (share, 1 - share))
-        problem = self.problem
-        report = self.balancer.balance(
-            problem.kernel, problem.ndrange, arguments, settings=settings
-        )
+        report = self.balancer.run(self.problem, arrays, settings=settings)
         failures = [one.failure for one in report.shares if one.failure]
         if failures:
             raise KernelcastError("; ".join(failures))
-        return report, arguments
+        return report, arrays
 
 
 def main() -> int:
@@ -224,7 +213,7 @@ def measure_size(
     if taken > options.memory:
         msg = f"its buffers take {taken:.1f} GiB: to fill them takes longer than all else"
         raise InputError(msg)
-    given = make_host_arguments(problem, seed=0)
+    given = fill_buffers(problem, seed=0)
     with Balancer(places) as balancer:
         bench = Bench(balancer=balancer, problem=problem, given=given)
         singles = {share: [bench.run(share) for _ in range(2)][-1] for share in (1.0, 0.0)}
@@ -247,7 +236,7 @@ def measure_size(
     return row
 
 
-def list_splits(singles: dict[float, tuple[BalanceReport, HostArguments]]) -> list[float]:
+def list_splits(singles: dict[float, tuple[BalanceReport, Arrays]]) -> list[float]:
     """List the static splits worth running.
 
     Left out are those in which one device alone would need so long for its part that they cannot
@@ -318,13 +307,13 @@ def _median(values: Sequence[float | None]) -> float | None:
     return statistics.median(known) if known else None
 
 
-def compare(found: HostArguments, one: HostArguments, other: HostArguments) -> str:
+def compare(found: Arrays, one: Arrays, other: Arrays) -> str:
     """Say how results compare with those of the single devices, bit by bit."""
     verdicts = []
-    for index, array in found.buffers.items():
+    for index, array in found.items():
         bits, first, second = (
             each.reshape(-1).view(np.uint8).reshape(-1, array.dtype.itemsize)
-            for each in (array, one.buffers[index], other.buffers[index])
+            for each in (array, one[index], other[index])
         )
         equals_first = (bits == first).all(axis=1)
         equals_second = (bits == second).all(axis=1)

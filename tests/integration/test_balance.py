@@ -6,7 +6,7 @@ import pyopencl.array
 import pytest
 
 import kernelcast
-from kernelcast.balancing.balancer import Balancer, choose_places, read_host_arguments
+from kernelcast.balancing.balancer import Balancer, choose_places
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.launches.devices import list_descriptions
 from kernelcast.records.balance import MergeRule
@@ -83,13 +83,13 @@ def test_a_device_that_fails_takes_no_work_with_it(ids: list[str], macro: str, t
     arguments = [data, np.int32(data.size)]
     settings = BalanceSettings(fixed_shares=(0.5, 0.5) if macro == "CRASH" else ())
     with Balancer([places[0], failing], settings) as balancer:
-        report = balancer.balance(kernel, ndrange, read_host_arguments(arguments))
+        report = balancer.balance(kernel, ndrange, arguments)
     assert np.array_equal(data, 2 * np.arange(data.size) + 1)
     assert told in report.shares[1].failure
     if macro == "POISON":
         assert report.shares[0].work_groups == 300
         with Balancer([failing]) as alone, pytest.raises(CompileError, match="not wanted"):
-            alone.balance(kernel, ndrange, read_host_arguments(arguments))
+            alone.balance(kernel, ndrange, arguments)
     else:
         assert places[1].device_id in report.shares[1].failure
 

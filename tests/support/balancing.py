@@ -13,8 +13,6 @@ from kernelcast.balancing.launch_buffers import (
     Collect,
     Command,
     Failed,
-    Finish,
-    MemoryRange,
     Prepare,
     Reply,
     Run,
@@ -144,16 +142,13 @@ class FakeDevices(DeviceProcesses):
             case Prepare():
                 one.ran, one.in_place = set(), command.in_place
                 one.local_size = command.ndrange.known_local_size[0]
-                # As a device takes arguments that works in the host's memory.
+                # As a device takes buffers that works in the host's memory.
                 one.arrays = []
-                described = zip(command.arguments, command.contents, strict=True)
-                for index, (argument, value) in enumerate(described):
-                    if isinstance(value, MemoryRange) and isinstance(argument, BufferArgument):
-                        view = self.memory.view(value)
-                        own = view if index in command.in_place else view.copy()
-                        one.arrays.append(own.view(argument.element.dtype))
-                    else:
-                        one.arrays.append(value)
+                for index, place in command.buffers.items():
+                    view, argument = self.memory.view(place), command.arguments[index]
+                    assert isinstance(argument, BufferArgument)
+                    own = view if index in command.in_place else view.copy()
+                    one.arrays.append(own.view(argument.element.dtype))
                 return one.prepare_s
             case Run():
                 return one.run(command.boxes)
@@ -165,7 +160,7 @@ class FakeDevices(DeviceProcesses):
                         target[first:stop] = own.view(np.uint8)[first:stop]
                         moved_bytes += 0 if index in one.in_place else stop - first
                 return one.upload_s / max(1, one.uploaded_bytes) * moved_bytes
-            case Finish():
+            case None:
                 return 0.0
 
     def _push(self, device: int, reply: Reply) -> None:

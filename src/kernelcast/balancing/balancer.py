@@ -5,15 +5,16 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from kernelcast.balancing.device_processes import DeviceProcesses
-from kernelcast.balancing.launch_buffers import Failed, Finish, LaunchBuffers, Prepare
+from kernelcast.balancing.launch_buffers import Failed, LaunchBuffers, Prepare
 from kernelcast.balancing.scheduler import (
     DeviceState,
     FloatArray,
@@ -35,9 +36,10 @@ from kernelcast.records.arguments import (
     Argument,
     BufferArgument,
     ElementType,
+    ImageArgument,
     LocalArgument,
+    SamplerArgument,
     ScalarArgument,
-    make_scalar,
 )
 from kernelcast.records.balance import Activity, BalanceReport, Bar, DeviceShare, SlabSpace
 from kernelcast.records.device import DeviceDescription, DeviceKind, match_device_id
@@ -53,29 +55,14 @@ from kernelcast.sampling.plan import SamplingPlan
 if TYPE_CHECKING:
     from kernelcast.launches.live import Launch
 
-Array = npt.NDArray[Any]
-HostValue = Array | np.generic | LocalArgument
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostArguments:
-    described: tuple[Argument, ...]
-    values: tuple[HostValue, ...]
-    """Buffers are contiguous arrays, which take the results."""
-
-    @property
-    def buffers(self) -> dict[int, Array]:
-        pairs = zip(self.described, self.values, strict=True)
-        return {
-            index: value
-            for index, (described, value) in enumerate(pairs)
-            if isinstance(described, BufferArgument) and isinstance(value, np.ndarray)
-        }
+Arrays: TypeAlias = Mapping[int, npt.NDArray[Any]]
+"""Contiguous ones of a launch's buffers by their positions, which take the results."""
 
 
 def read_host_arguments(
     values: Sequence[Any], elements: Mapping[int, ElementType] | None = None
-) -> HostArguments:
+) -> tuple[tuple[Argument, ...], Arrays]:
+    """Describe arguments that are NumPy values, and find the arrays among them."""
     held = []
     for one in values:
         is_structured = isinstance(one, np.ndarray) and bool(one.dtype.fields)
@@ -85,29 +72,26 @@ def read_host_arguments(
     described = tuple(
         _describe(index, value, (elements or {}).get(index)) for index, value in enumerate(held)
     )
-    found = HostArguments(described=described, values=tuple(held))
-    buffers = list(found.buffers.items())
-    for place, (index, array) in enumerate(buffers):
-        for other, earlier in buffers[:place]:
-            if np.may_share_memory(array, earlier):
-                raise InputError(
-                    f"arguments {other} and {index} share memory; each device works on copies of "
-                    "its own, so give arrays that lie apart"
-                )
-    return found
+    arrays = {n: held[n] for n, one in enumerate(described) if isinstance(one, BufferArgument)}
+    for (other, earlier), (index, array) in combinations(arrays.items(), 2):
+        if np.may_share_memory(array, earlier):
+            raise InputError(
+                f"arguments {other} and {index} share memory; each device works on copies of "
+                "its own, so give arrays that lie apart"
+            )
+    return described, arrays
 
 
-def make_host_arguments(problem: Problem, *, seed: int) -> HostArguments:
-    values: list[HostValue] = []
+def fill_buffers(problem: Problem, *, seed: int) -> Arrays:
+    """Make the arrays that a problem's buffers begin as."""
+    found = {}
     for index, argument in enumerate(problem.arguments):
-        match argument:
-            case BufferArgument():
-                values.append(make_array(argument, seed=seed * 1000 + index))
-            case ScalarArgument():
-                values.append(make_scalar(argument))
-            case LocalArgument():
-                values.append(argument)
-    return HostArguments(described=problem.arguments, values=tuple(values))
+        if isinstance(argument, ImageArgument | SamplerArgument):
+            msg = f"argument {index}: devices cannot share images and samplers; give buffers"
+            raise InputError(msg)
+        if isinstance(argument, BufferArgument):
+            found[index] = make_array(argument, seed=seed * 1000 + index)
+    return found
 
 
 def _describe(index: int, value: object, wanted: ElementType | None) -> Argument:
@@ -146,9 +130,12 @@ def _element(index: int, dtype: np.dtype[Any]) -> ElementType:
         raise InputError(f"argument {index}: {error}") from error
 
 
+WriteBack: TypeAlias = Callable[[Iterable[int]], None]
+
+
 def copy_launch(
     kernel: "Kernel | Launch", ndrange: NDRange | Sequence[int], args: Sequence[Any]
-) -> tuple[Kernel, NDRange | Sequence[int], HostArguments, Callable[[Iterable[int]], None]]:
+) -> tuple[Kernel, NDRange | Sequence[int], tuple[tuple[Argument, ...], Arrays], WriteBack]:
     """Copy what buffers of pyopencl hold; the last result copies some of them back."""
     from kernelcast.launches.live import Launch, describe_live
     from kernelcast.launches.source_check import list_parameters
@@ -230,7 +217,7 @@ class Balancer:
         self,
         kernel: "Kernel | Launch",
         ndrange: NDRange | Sequence[int] = (),
-        args: Sequence[Any] | HostArguments = (),
+        args: Sequence[Any] = (),
         *,
         estimates: Mapping[str, Estimate | Interval] | None = None,
         settings: BalanceSettings | None = None,
@@ -252,24 +239,39 @@ class Balancer:
         DeviceError
             If no device is left to finish it. The arrays hold then what they held before.
         """
-        write_back: Callable[[Iterable[int]], None] | None = None
-        if not isinstance(args, HostArguments):
-            if "pyopencl" in sys.modules:  # without which there are no objects of it
-                kernel, ndrange, args, write_back = copy_launch(kernel, ndrange, args)
-            else:
-                args = read_host_arguments(args)
+        write_back: WriteBack | None = None
+        if "pyopencl" in sys.modules:  # without which there are no objects of it
+            kernel, ndrange, found, write_back = copy_launch(kernel, ndrange, args)
+        else:
+            found = read_host_arguments(args)
         if not isinstance(kernel, Kernel):
             msg = f"kernel: {type(kernel).__name__} given; give a kernelcast.Kernel or a Launch"
             raise InputError(msg)
+        if not isinstance(ndrange, NDRange):
+            ndrange = NDRange(global_size=tuple(ndrange))
+        described, arrays = found
+        problem = Problem(name=kernel.name, kernel=kernel, ndrange=ndrange, arguments=described)
+        return self.run(
+            problem, arrays, write_back, estimates=estimates, settings=settings, report=report
+        )
+
+    def run(
+        self,
+        problem: Problem,
+        arrays: Arrays,
+        write_back: WriteBack | None = None,
+        *,
+        estimates: Mapping[str, Estimate | Interval] | None = None,
+        settings: BalanceSettings | None = None,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> BalanceReport:
+        """Run a described launch; `write_back` is told which arrays have taken results."""
         started_s, rules = time.monotonic(), settings or self._settings
         if rules.fixed_shares and len(rules.fixed_shares) != len(self._places):
             msg = f"{len(rules.fixed_shares)} shares given for {len(self._places)} devices"
             raise InputError(msg)
-        chosen, notes = choose_local_size(
-            ndrange if isinstance(ndrange, NDRange) else NDRange(global_size=tuple(ndrange)),
-            read_facts(kernel),
-        )
-        problem = Problem(name=kernel.name, kernel=kernel, ndrange=chosen, arguments=args.described)
+        ndrange, notes = choose_local_size(problem.ndrange, read_facts(problem.kernel))
+        problem = replace(problem, ndrange=ndrange)
         report("analysing the kernel")
         safety = choose_split(problem, rules, unit=max(place.concurrency for place in self._places))
         is_even, weights = weigh_slabs(problem, safety.space)
@@ -277,15 +279,12 @@ class Balancer:
         if len(self._errors) == len(self._places):
             raise join_errors(list(self._errors.values()))
         memory = self._devices.memory
-        buffers = LaunchBuffers(memory, args.buffers, safety, len(self._places))
+        buffers = LaunchBuffers(memory, arrays, safety, len(self._places))
         prepare = Prepare(
-            kernel=kernel,
-            ndrange=chosen,
+            kernel=problem.kernel,
+            ndrange=ndrange,
             arguments=problem.arguments,
-            contents=tuple(
-                buffers.places.get(index, value)  # type: ignore[arg-type]  # arrays all have places
-                for index, value in enumerate(args.values)
-            ),
+            buffers=buffers.places,
             memory_bytes=memory.size,
             in_place=buffers.in_place,
         )
@@ -321,12 +320,12 @@ class Balancer:
         changed = buffers.take(handed)
         for number in range(len(self._places)):
             if number not in self._errors:  # they drop their buffers; nothing waits for that
-                self._devices.send(number, Finish())
+                self._devices.send(number, None)
         ended_s = time.monotonic()
         if write_back is not None:
             write_back(changed)
         times_s = (started_s, merging_s, ended_s)
-        return self._make_report(kernel.name, safety, scheduler, times_s, notes)
+        return self._make_report(problem.kernel.name, safety, scheduler, times_s, notes)
 
     def _make_report(
         self,

@@ -5,7 +5,6 @@ import signal
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,6 @@ from kernelcast.balancing.launch_buffers import (
     Collect,
     Command,
     Failed,
-    MemoryRange,
     Prepare,
     Reply,
     Run,
@@ -155,16 +153,9 @@ class DeviceProcesses:
         self.memory.close()
 
 
-@dataclass(slots=True)
-class OpenDevice:
-    """An open device, the memory that it shares with the host, and the launch that it prepared."""
-
-    session: "DeviceSession"
-    memory: SharedMemory
-    launch: "PartialLaunch | None" = None
-
-
-_opened: list[OpenDevice] = []
+_opened: "list[tuple[DeviceSession, SharedMemory]]" = []
+_prepared: "list[PartialLaunch]" = []
+"""What a child process has: one device, with the memory that it shares, and one launch at most."""
 
 
 def open_device(order: tuple[DevicePlace, int], _: Reporter) -> Reply:
@@ -176,35 +167,28 @@ def open_device(order: tuple[DevicePlace, int], _: Reporter) -> Reply:
     from kernelcast.sampling.problems import open_place
 
     session = open_place(place.device_id, place.compute_units)
-    _opened.append(OpenDevice(session, SharedMemory(memory)))
+    _opened.append((session, SharedMemory(memory)))
     return Reply(start_s=start_s, end_s=time.monotonic(), device=session.description.name)
 
 
 def answer(command: Command, _: Reporter) -> Reply:
-    start_s, (one,), told = time.monotonic(), _opened, dict[str, Any]()
-    if isinstance(command, Run | Collect):
-        if one.launch is None:
-            raise KernelcastError("nothing is prepared")
-        if isinstance(command, Run):
-            one.launch.run(command.boxes)
-        else:
-            for index, spans in command.spans.items():
-                one.launch.read(index, spans, one.memory.view(command.targets[index]))
-    elif one.launch is not None:
-        one.launch.release()
-        one.launch = None
+    start_s, [(session, memory)], told = time.monotonic(), _opened, dict[str, Any]()
+    if isinstance(command, Run):
+        _prepared[0].run(command.boxes)
+    elif isinstance(command, Collect):
+        for index, spans in command.spans.items():
+            _prepared[0].read(index, spans, memory.view(command.targets[index]))
+    elif _prepared:
+        _prepared.pop().release()
     if isinstance(command, Prepare):
         from kernelcast.sampling.problems import PartialLaunch
 
-        one.memory.map(command.memory_bytes)
-        contents = [
-            one.memory.view(value) if isinstance(value, MemoryRange) else value
-            for value in command.contents
-        ]
-        launch = one.launch = PartialLaunch(
-            one.session, command.kernel, command.ndrange, command.arguments, contents,
-            command.in_place,
-        )  # fmt: skip
+        memory.map(command.memory_bytes)
+        arrays = {index: memory.view(place) for index, place in command.buffers.items()}
+        launch = PartialLaunch(
+            session, command.kernel, command.ndrange, command.arguments, arrays, command.in_place
+        )
+        _prepared.append(launch)
         told = {
             "upload_s": launch.upload_s,
             "uploaded_bytes": launch.uploaded_bytes,

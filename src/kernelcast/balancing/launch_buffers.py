@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.features.write_safety import SplitSafety
-from kernelcast.records.arguments import Argument, LocalArgument
-from kernelcast.records.balance import MergeRule
+from kernelcast.records.arguments import Argument
+from kernelcast.records.balance import MergeRule, Span
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
@@ -29,21 +29,14 @@ _WORKERS = min(8, os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryRange:
-    """A buffer's place in the memory that all processes share, in bytes."""
-
-    start: int
-    size: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepare:
     """Build the kernel, take the buffers."""
 
     kernel: Kernel
     ndrange: NDRange
     arguments: tuple[Argument, ...]
-    contents: tuple[MemoryRange | np.generic | LocalArgument, ...]
+    buffers: Mapping[int, Span]
+    """Where in the shared memory each one's content lies, in bytes, by its position."""
     memory_bytes: int
     in_place: frozenset[int] = frozenset()
     """Positions of buffers that all devices may use where they lie: those that are only read, and
@@ -59,16 +52,12 @@ class Run:
 class Collect:
     """Write stretches of buffers, by the argument's position, into the shared memory."""
 
-    spans: Mapping[int, tuple[tuple[int, int], ...]]
-    targets: Mapping[int, MemoryRange]
+    spans: Mapping[int, tuple[Span, ...]]
+    targets: Mapping[int, Span]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finish:
-    """Drop the buffers; the device stays open."""
-
-
-Command = Prepare | Run | Collect | Finish
+Command = Prepare | Run | Collect | None
+"""None: drop the buffers; the device stays open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +110,10 @@ class SharedMemory:
             self._bytes = np.frombuffer(mmap.mmap(self.descriptor, size), dtype=np.uint8)
             self.size = size
 
-    def view(self, place: MemoryRange) -> Bytes:
+    def view(self, place: Span) -> Bytes:
         if self._bytes is None:
             raise ValueError("the shared memory is closed")
-        return self._bytes[place.start : place.start + place.size]
+        return self._bytes[slice(*place)]
 
     def close(self) -> None:
         self._bytes = None
@@ -174,21 +163,21 @@ class LaunchBuffers:
         memory.grow(self._size)
         _copy((memory.view(self.places[index]), as_bytes(one)) for index, one in arrays.items())
 
-    def _add(self, size: int) -> MemoryRange:
+    def _add(self, size: int) -> Span:
         """Take room for a buffer, from the beginning of a page on."""
-        place = MemoryRange(start=self._size, size=size)
+        place = self._size, self._size + size
         self._size += -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
         return place
 
     def count_returned(self, in_place: Collection[int]) -> int:
         """Count the bytes that all devices together give back, but for what they write in place."""
-        return sum(self.places[index].size for index in self._ranges if index not in in_place)
+        return sum(self._arrays[index].nbytes for index in self._ranges if index not in in_place)
 
     def collect(self, device: int, slabs: BoolArray) -> Collect:
         spans = {index: tuple(find(slabs)) for index, find in self._ranges.items()}
         targets = {index: self.places[index] for index in self._ranges}
         for index, copies in self._copies.items():
-            spans[index] = ((0, self.places[index].size),)
+            spans[index] = ((0, self._arrays[index].nbytes),)
             targets[index] = copies[device]
         return Collect(spans=spans, targets=targets)
 

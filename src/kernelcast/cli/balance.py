@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from kernelcast.balancing.balancer import Balancer, make_host_arguments
+from kernelcast.balancing.balancer import Balancer, fill_buffers
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, complain, present, progress
@@ -82,10 +82,10 @@ def balance(
     with progress() as report:
         problem = read_problem(problem_file, parameters=parameters)
         report("filling the buffers")
-        arguments = make_host_arguments(problem, seed=settings.seed)
+        arrays = fill_buffers(problem, seed=settings.seed)
         report("looking for devices")
         with Balancer(places, settings) as balancer:
-            launch = balancer.balance(problem.kernel, problem.ndrange, arguments, report=report)
+            launch = balancer.run(problem, arrays, report=report)
     table = Table.of(launch.shares, {
         "device": ("text", "device_id"),
         "cores": ("text", lambda one: ", ".join(map(str, one.cores)) or "any"),
@@ -105,8 +105,7 @@ def balance(
         *write_lines("balance.txt", one=launch), figure=chart_timeline(launch),
     )  # fmt: skip
     if folder is not None:
-        buffers = arguments.buffers.values()
-        for (name, rule), array in zip(launch.merges.items(), buffers, strict=True):
+        for (name, rule), array in zip(launch.merges.items(), arrays.values(), strict=True):
             if rule is not MergeRule.READ:
                 path = folder / f"{name}.npy"
                 with writing(path):

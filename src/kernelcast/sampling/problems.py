@@ -9,7 +9,7 @@ find in caches what was filled just before them.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -269,14 +269,13 @@ def prepare_whole(
 
 
 Bytes = npt.NDArray[np.uint8]
-Content = npt.NDArray[Any] | np.generic | LocalArgument
 
 
 class PartialLaunch:
     """A kernel with index space and buffers of its own, run box by box: each work-group once, and
-    its results are read back. Arrays are copied, but for those at places in `in_place`, which the
-    kernel only reads or only writes: a device that works in the host's memory uses, and changes,
-    them where they lie."""
+    its results are read back. Arrays by the buffers' positions are copied, but for those in
+    `in_place`, which the kernel only reads or only writes: a device that works in the host's memory
+    uses, and changes, them where they lie."""
 
     def __init__(
         self,
@@ -284,7 +283,7 @@ class PartialLaunch:
         kernel: Kernel,
         ndrange: NDRange,
         arguments: Sequence[Argument],
-        contents: Sequence[Content],
+        arrays: Mapping[int, npt.NDArray[Any]],
         in_place: Collection[int] = (),
     ) -> None:
         started_s = time.monotonic()
@@ -302,13 +301,13 @@ class PartialLaunch:
         with explained_errors(kernel, device):
             self._window = session.window_kernel(kernel, self.ndrange)
             self.build_s = time.monotonic() - started_s
-            for index, content in enumerate(contents):
-                held: KernelArgument = content
-                if isinstance(content, LocalArgument):
-                    held = cl.LocalMemory(content.bytes)
-                elif isinstance(content, np.ndarray) and isinstance(
-                    arguments[index], BufferArgument
-                ):
+            for index, argument in enumerate(arguments):
+                if isinstance(argument, ScalarArgument):
+                    held: KernelArgument = make_scalar(argument)
+                elif isinstance(argument, LocalArgument):
+                    held = cl.LocalMemory(argument.bytes)
+                else:
+                    content = arrays[index]
                     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
                     if index in in_place and session.works_in_host_memory:
                         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR

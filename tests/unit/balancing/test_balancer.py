@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelcast.balancing.balancer import Balancer, read_host_arguments
+from kernelcast.balancing.balancer import Balancer
 from kernelcast.balancing.launch_buffers import Collect, Prepare, Run, merge_changes
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.records.balance import Activity, BalanceReport, MergeRule
@@ -264,7 +264,7 @@ def test_next_launches_use_the_same_devices(failing: dict[type, int]) -> None:
         for number, items in enumerate((4096, 8192, 1024)):
             y, x = np.arange(items, dtype=np.int32), np.full(items, 5, np.int32)
             ndrange = NDRange(global_size=(items,), local_size=(4,))
-            report = balancer.balance(_UPDATE, ndrange, read_host_arguments([y, x]))
+            report = balancer.balance(_UPDATE, ndrange, [y, x])
             assert np.array_equal(y, 3 * np.arange(items) + 5)
             has_failed = bool(failing) and not number
             assert bool(report.shares[1].failure) == has_failed

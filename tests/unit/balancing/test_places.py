@@ -5,10 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelcast.balancing.balancer import choose_split, cut_axis, read_host_arguments, share_cores
+from kernelcast.balancing.balancer import (
+    choose_split,
+    cut_axis,
+    fill_buffers,
+    read_host_arguments,
+    share_cores,
+)
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.cli.balance import place_by_text
-from kernelcast.records.arguments import LocalArgument, ScalarArgument
+from kernelcast.records.arguments import LocalArgument, SamplerArgument, ScalarArgument
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, OverrunError
 from kernelcast.records.ndrange import NDRange
@@ -52,7 +58,7 @@ def test_cores_are_read_by_name() -> None:
 
 def _problem(body: str, size: tuple[int, ...], local: tuple[int, ...]) -> Problem:
     head = "kernel void k(global float *a) { int i = get_global_id(0), j = get_global_id(1);"
-    arguments = read_host_arguments([np.zeros(size, np.float32)]).described
+    arguments, _ = read_host_arguments([np.zeros(size, np.float32)])
     return write_problem(f"{head} {body} }}", *arguments, items=size, local=local)
 
 
@@ -79,6 +85,14 @@ def test_launches_that_cannot_be_split_are_refused() -> None:
         choose_split(_problem("a[i + 1] = 1;", (256,), (16,)), BalanceSettings())
 
 
+def test_images_are_not_shared() -> None:
+    """Devices exchange bytes of buffers; what they would not understand is refused by position."""
+    sampler = SamplerArgument(filter="nearest", address="none", normalized=False)
+    problem = write_problem("kernel void k(sampler_t s) {}", sampler)
+    with pytest.raises(InputError, match=r"argument 0: .* images and samplers"):
+        fill_buffers(problem, seed=0)
+
+
 def test_slabs_are_multiples_of_what_runs_at_once() -> None:
     """Many work-groups are cut in multiples; few are cut finely."""
     many = NDRange(global_size=(80_000,), local_size=(8,))
@@ -93,19 +107,19 @@ def test_arguments_are_described_by_their_values() -> None:
     """Arrays are buffers, NumPy scalars scalars, a read-only array of lanes a vector."""
     lanes = np.array([1, 2, 3, 4], np.int32)
     lanes.flags.writeable = False
-    found = read_host_arguments(
+    described, arrays = read_host_arguments(
         [np.zeros((3, 5), np.float32), np.int16(7), lanes, LocalArgument(bytes=64)]
     )
-    assert list(found.buffers) == [0]
-    assert [str(getattr(one, "element", one)) for one in found.described[:3]] == [
+    assert list(arrays) == [0]
+    assert [str(getattr(one, "element", one)) for one in described[:3]] == [
         "float32", "int16", "int32x4",
     ]  # fmt: skip
-    assert isinstance(found.described[2], ScalarArgument)
+    assert isinstance(described[2], ScalarArgument)
     # Structures are their bytes; an array's lie in the caller's memory, which takes the results.
     table = np.zeros(3, [("key", np.int32), ("weight", np.float64)])
-    found = read_host_arguments([table, table[0]])
-    assert [str(getattr(one, "element", "")) for one in found.described] == ["uint8", "uint8x12"]
-    found.buffers[0][:4] = (1, 0, 0, 0)
+    described, arrays = read_host_arguments([table, table[0]])
+    assert [str(getattr(one, "element", "")) for one in described] == ["uint8", "uint8x12"]
+    arrays[0][:4] = (1, 0, 0, 0)
     assert table["key"].tolist() == [1, 0, 0]
 
 
