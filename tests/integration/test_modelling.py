@@ -9,31 +9,31 @@ from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.gpu_estimates import configure
 from kernelcast.launches.modelling.sources import read_launch_source, record_accesses
 from kernelcast.records.errors import InputError
-from kernelcast.sampling import loop_benchmark
+from kernelcast.sampling.loop_benchmark import FLAGS, find_compiler, measure_loop
 
 ROOT = Path(__file__).resolve().parents[2]
 LOOPS = ROOT / "examples/loops"
 MACHINE = ROOT / "benchmarks/results/calibration/intel-amd-epyc-c960.yaml"
 
 
-@pytest.mark.skipif(loop_benchmark.find_compiler() is None, reason="no C compiler is installed")
+@pytest.mark.skipif(find_compiler() is None, reason="no C compiler is installed")
 def test_every_example_can_be_measured() -> None:
     """Compiles and runs each example loop; processor's time is at most a little above wall time.
 
     Longer loops take longer: nothing is measured beside them. What does not compile is told.
     """
 
-    def measure(source: str, **constants: int) -> loop_benchmark.LoopMeasurement:
+    def measure(source: str, **constants: int) -> float:
         program = write_program(Listing(source, "<listing>"))
-        loop = loop_benchmark.LoopToRun(program, constants)
-        found = loop_benchmark.measure_loop(loop, least_s=2e-3, samples=3)
-        assert 0 < found.shortest_s <= found.cpu_seconds < 1.5 * found.seconds, source
-        return found
+        options = [*FLAGS, *(f"-D{name}={value}" for name, value in constants.items())]
+        found = measure_loop(program, options, least_s=2e-3, samples=3)
+        assert 0 < found["shortest_s"] <= found["cpu_s"] < 1.5 * found["wall_s"], source
+        return float(found["shortest_s"])
 
     sources = {path.stem: path.read_text(encoding="utf-8") for path in LOOPS.glob("*.c")}
     for source in sources.values():
         measure(source, M=20, N=40)
-    short, long = (measure(sources["sum"], N=size).shortest_s for size in (2000, 64_000))
+    short, long = (measure(sources["sum"], N=size) for size in (2000, 64_000))
     assert 8 < long / short < 128
     with pytest.raises(InputError, match="cannot compile the loop"):
         measure("double a[N]; for (;;) a[0] = nothing;", N=4)

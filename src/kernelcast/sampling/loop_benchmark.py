@@ -5,9 +5,9 @@ import shutil
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from kernelcast.records.errors import InputError, MeasurementError
 
@@ -16,32 +16,18 @@ FLAGS = ("-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-ffp-contract
 _COMPILERS = ("cc", "gcc", "clang")
 
 
-@dataclass(frozen=True, slots=True)
-class LoopToRun:
-    program: str
-    constants: Mapping[str, int]
-    array_bytes: int = 0
-    compiler: str = ""
-    """A C compiler; when empty, ``$CC`` or the first that there is."""
-    flags: Sequence[str] = FLAGS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopMeasurement:
-    seconds: float
-    """By the clock, in the median of the samples."""
-    cpu_seconds: float
-    shortest_s: float
-    """The processor's time of the sample that other programs disturbed least."""
-    compiler: str
-
-
-def measure_loop(loop: LoopToRun, *, least_s: float = 0.05, samples: int = 5) -> LoopMeasurement:
-    """Time samples of at least that length; a program that takes ten minutes is stuck."""
-    compiler = _require_compiler(loop.compiler)
+def measure_loop(
+    program: str, options: Sequence[str] = FLAGS, compiler: str = "", *, least_s: float = 0.05,
+    samples: int = 5,
+) -> dict[str, Any]:  # fmt: skip
+    """Compile a C program with options, by ``$CC`` or the first compiler that there is unless one
+    is named, and time samples of at least that length: in the median by the clock and by the
+    processor, and the processor's time of the one that other programs disturbed least. A program
+    that takes ten minutes is stuck."""
+    compiler = _require_compiler(compiler)
     with tempfile.TemporaryDirectory(prefix="kernelcast-loop-") as folder:
-        program = _compile(loop, compiler, Path(folder))
-        command = [str(program), str(least_s), str(samples)]
+        made = _compile(program, options, compiler, Path(folder))
+        command = [str(made), str(least_s), str(samples)]
         try:
             done = _run(command, timeout=600.0)
         except subprocess.TimeoutExpired as error:
@@ -55,20 +41,23 @@ def measure_loop(loop: LoopToRun, *, least_s: float = 0.05, samples: int = 5) ->
         )
     times = [float(word) for word in done.stdout.split()]
     wall_s, cpu_s = times[::2], times[1::2]
-    return LoopMeasurement(
-        seconds=statistics.median(wall_s), cpu_seconds=statistics.median(cpu_s),
-        shortest_s=min(cpu_s), compiler=compiler,
-    )  # fmt: skip
+    return {
+        "wall_s": statistics.median(wall_s), "cpu_s": statistics.median(cpu_s),
+        "shortest_s": min(cpu_s), "compiler": compiler,
+    }  # fmt: skip
 
 
-def compile_to_assembly(loop: LoopToRun) -> tuple[str, str]:
+def compile_to_assembly(
+    program: str, options: Sequence[str] = FLAGS, compiler: str = ""
+) -> tuple[str, str]:
     """Find the compiler's name, and the assembly of the program that `measure_loop` runs."""
-    compiler = _require_compiler(loop.compiler)
+    compiler = _require_compiler(compiler)
     target = _run([compiler, "-dumpmachine"]).stdout.strip()
     if not target.startswith("x86_64"):
         raise InputError(f"{compiler} compiles for {target}; loops are found in x86_64 code only")
     with tempfile.TemporaryDirectory(prefix="kernelcast-loop-") as folder:
-        made = _compile(loop, compiler, Path(folder), ["-S", "-fno-asynchronous-unwind-tables"])
+        as_text = (*options, "-S", "-fno-asynchronous-unwind-tables")
+        made = _compile(program, as_text, compiler, Path(folder))
         return compiler, made.read_text(encoding="utf-8")
 
 
@@ -88,14 +77,10 @@ def _require_compiler(wanted: str) -> str:
     return found
 
 
-def _compile(loop: LoopToRun, compiler: str, folder: Path, more: Sequence[str] = ()) -> Path:
+def _compile(program: str, options: Sequence[str], compiler: str, folder: Path) -> Path:
     source, made = folder / "loop.c", folder / "loop"
-    source.write_text(loop.program, encoding="utf-8")
-    constants = [f"-D{name}={value}" for name, value in loop.constants.items()]
-    # Larger static arrays do not fit the usual code model of x86-64.
-    model = ["-mcmodel=medium"] if loop.array_bytes >= 2**30 else []
-    options = [*loop.flags, *model, *constants, str(source), *more, "-o", str(made), "-lm"]
-    done = _run([compiler, *options])
+    source.write_text(program, encoding="utf-8")
+    done = _run([compiler, *options, str(source), "-o", str(made), "-lm"])
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "error" in line]
         complaint = (lines or [done.stderr.strip()])[0].replace(str(folder), "")

@@ -63,8 +63,9 @@ def test_the_loop_that_is_found_executes_the_iterations(
     source = KERNELS[name]
     nest = read_loop_nest(source, {})
     bound = LayerConditions(nest, IVY_BRIDGE).bind(SIZES)
-    loop = write_loop(source, nest, SIZES, "", [*flags, "-mno-red-zone"])
-    compiler, assembly = compile_to_assembly(loop)
+    compiler, assembly = compile_to_assembly(
+        *write_loop(source, nest, SIZES, [*flags, "-mno-red-zone"])
+    )
     strides = [one.strides[-1] for one in bound.accesses]
     found, iterations = find_loop(assembly, strides, count_flops(nest.executed), name)
     passes = count_passes(assembly, found.label, compiler, tmp_path)

@@ -9,7 +9,7 @@ from kernelcast.launches.modelling.cpu_loops import write_program
 from kernelcast.records.arguments import Access, Parameter
 from kernelcast.records.errors import InputError, SignatureError
 from kernelcast.sampling.arguments import check_arguments, infer_access
-from kernelcast.sampling.loop_benchmark import LoopToRun, measure_loop
+from kernelcast.sampling.loop_benchmark import measure_loop
 from kernelcast.sampling.prelude import mark_line, needs_prelude
 from support.problems import buffer_of, number_of
 
@@ -119,8 +119,8 @@ def test_programs_fill_arrays_and_keep_results() -> None:
 def test_says_which_compiler_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names the compiler asked for, or what to install."""
     with pytest.raises(InputError, match="no-such-compiler"):
-        measure_loop(LoopToRun("", {}, compiler="no-such-compiler"))
+        measure_loop("", compiler="no-such-compiler")
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CC", raising=False)
     with pytest.raises(InputError, match="install gcc or clang"):
-        measure_loop(LoopToRun("", {}))
+        measure_loop("")

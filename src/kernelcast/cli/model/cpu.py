@@ -283,18 +283,14 @@ def cpu(options: CpuOptions) -> None:
             if options.measures:
                 report(f"measuring {size}")
                 flags = options.flags.split()
-                ran = measure_loop(
-                    write_loop(source, model.nest, loop.constants, options.compiler, flags)
-                )
+                program = write_loop(source, model.nest, loop.constants, flags)
+                ran = measure_loop(*program, options.compiler)
                 # Core cycles per cache line of work, at the machine description's clock.
-                cycles = loop.work.cycles(ran.shortest_s)
+                cycles = loop.work.cycles(ran["shortest_s"])
                 error = loop.cycles / cycles - 1
                 row |= {"ran": ran, "cycles": cycles, "error": error}
-                told["measured"] = {
-                    "wall_s": ran.seconds, "cpu_s": ran.cpu_seconds, "shortest_s": ran.shortest_s,
-                    "compiler": ran.compiler, "value": loop.work.tell(cycles, unit),
-                    "error": error,
-                }  # fmt: skip
+                value = loop.work.tell(cycles, unit)
+                told["measured"] = {**ran, "value": value, "error": error}
             rows.append(row)
             sizes.append(told)
     transitions, solved = _solve(options, model)
@@ -317,7 +313,7 @@ def cpu(options: CpuOptions) -> None:
             )),
             "saturating cores": ("number", lambda one: one["loop"].ecm.saturation_cores or ""),
             "measured": ("number", lambda one: one["write"](one["cycles"])),
-            "wall": ("s", "ran.seconds"), "CPU": ("s", "ran.cpu_seconds"), "error": "signed share",
+            "wall": ("s", "ran.wall_s"), "CPU": ("s", "ran.cpu_s"), "error": "signed share",
         })  # fmt: skip
         parts += [sweep.without_empty("measured", "wall", "CPU", "error"), *solved]
     else:

@@ -44,12 +44,7 @@ from kernelcast.records.operations import (
 from kernelcast.records.plain import pick, to_plain
 from kernelcast.sampling import read_source
 from kernelcast.sampling.host import read_processor
-from kernelcast.sampling.loop_benchmark import (
-    FLAGS,
-    RUN,
-    LoopToRun,
-    compile_to_assembly,
-)
+from kernelcast.sampling.loop_benchmark import FLAGS, RUN, compile_to_assembly
 
 _FLOPS = {
     OperationKind.ADD: 1, OperationKind.MULTIPLY: 1, OperationKind.FUSED: 2,
@@ -298,14 +293,16 @@ def write_program(listing: Listing) -> str:
 
 
 def write_loop(
-    source: str, nest: LoopNest, constants: Mapping[str, int], compiler: str, flags: Sequence[str]
-) -> LoopToRun:
+    source: str, nest: LoopNest, constants: Mapping[str, int], flags: Sequence[str]
+) -> tuple[str, list[str]]:
+    """Write the program that runs a loop, and the options that it is compiled with."""
     constants = {**nest.constants, **constants}
     values = bind_names(constants)
-    size = sum(one.count_bytes(values) for one in nest.arrays)
-    return LoopToRun(
-        write_program(Listing(source, nest.name)), constants, size, compiler, flags or FLAGS
-    )
+    options = [*(flags or FLAGS), *(f"-D{name}={value}" for name, value in constants.items())]
+    # Larger static arrays do not fit the usual code model of x86-64.
+    if sum(one.count_bytes(values) for one in nest.arrays) >= 2**30:
+        options.append("-mcmodel=medium")
+    return write_program(Listing(source, nest.name)), options
 
 
 def compile_loop(
@@ -323,8 +320,8 @@ def compile_loop(
     bound = LayerConditions(nest, machine).bind(constants)
     found, target = choose_architecture(machine, architecture)
     flags = flags or [target if one == _NATIVE else one for one in FLAGS]
-    to_run = write_loop(source, nest, constants, compiler, flags)
-    compiler, assembly = compile_to_assembly(to_run)
+    program, options = write_loop(source, nest, constants, flags)
+    compiler, assembly = compile_to_assembly(program, options, compiler)
     # Only a loop within others can have been joined with its own next run.
     flops = count_flops(nest.executed) if len(nest.loops) > 1 else 0.0
     strides = [one.strides[-1] for one in bound.accesses]
