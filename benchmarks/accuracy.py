@@ -97,13 +97,13 @@ def _run_child(path: Path, device_id: str, trials: int) -> None:
             launch.time_whole()  # warms up, not counted
             estimates, whole_s = [], []
             for trial in range(trials):
-                sampled = sample_launch(
+                estimate, _ = sample_launch(
                     launch,
                     problem.kernel,
                     EstimateSettings(plan=SamplingPlan(seed=trial)),
                     arguments=problem.arguments,
                 )
-                estimates.append(sampled.estimate)
+                estimates.append(estimate)
                 whole_s.append(launch.time_whole())
             row: dict[str, Any] = {
                 "problem": problem.name,

@@ -11,6 +11,7 @@ import numpy as np
 from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.recordings import LaunchFacts
 from kernelcast.launches.settings import EstimateSettings
+from kernelcast.models.linear import fit_moments
 from kernelcast.models.regression import FIGURES
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.predictor.answering.memory import Answer
@@ -108,11 +109,11 @@ class FakeExecutor:
         kernel = task.problem.kernel
         launch = SyntheticLaunch(choose_local(task.problem.ndrange), self.work_group_s)
         launch.device = replace(launch.device, id=task.device_id, driver=self.driver)
-        sampled = sample_launch(launch, kernel.name, task.settings, wait=lambda _: None)
+        estimate, runs = sample_launch(launch, kernel.name, task.settings, wait=lambda _: None)
         outcome = EstimateOutcome(
-            estimate=sampled.estimate,
-            recording=record(launch, kernel.name, sampled.runs),
-            moments=read_moments(sampled.runs),
+            estimate=estimate,
+            recording=record(launch, kernel.name, runs),
+            moments=read_moments(runs),
             depends_on_contents=self.depends_on_contents,
         )
         if not task.wants_row:
@@ -120,7 +121,7 @@ class FakeExecutor:
         facts = LaunchFacts(values={}, issued_per_work_item=None, analytic=None)
         row = self.row
         if row is not None:
-            row = replace(row, columns={**row.columns, "linear_s": sampled.fit.seconds})
+            row = replace(row, columns={**row.columns, "linear_s": fit_moments(runs).seconds})
         return replace(
             outcome,
             row=row,

@@ -32,7 +32,7 @@ from kernelcast.launches.features import (
 )
 from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.problem_file import read_parameters, read_problem
-from kernelcast.launches.weighing import SourceSampler, sample_by_source, weigh_run
+from kernelcast.launches.weighing import open_by_source, sample_by_source, weigh_run
 from kernelcast.models.linear import fit_linear, fit_moments
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import DeviceLimitError, KernelcastError
@@ -54,8 +54,9 @@ from kernelcast.sampling.host import read_processor_times, read_state_since
 from kernelcast.sampling.instrumented import CountingLaunch
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import SAMPLER, SamplingPlan
-from kernelcast.sampling.sampler import choose_unit, sample_pairs
+from kernelcast.sampling.sampler import Sampler, choose_unit, sample_pairs
 from kernelcast.sampling.session import DeviceSession, open_session
+from kernelcast.sampling.warmed_windows import WarmedSampler
 from kernelcast.training_data.applications import CorpusKernel, SizeRange
 from kernelcast.training_data.store import StoreError
 from kernelcast.workers import COUNTING, Reporter
@@ -70,15 +71,16 @@ class _Row:
     launch: CountingLaunch
     settings: CollectionSettings
     problem: Problem
-    sampler: SourceSampler
+    sampler: Sampler | WarmedSampler
+    weigh: Callable[[SampleRun], SampleRun]
     samples: list[SampleSet] = field(default_factory=list)
     moments: list[SampleRun] = field(default_factory=list)
 
     def take_moment(self) -> None:
         """Sample as an estimate does, at places of their own, as long as there are any left."""
-        run = self.sampler.moments.take_moment()
+        run = self.sampler.take_moment()
         if run is not None:
-            run = self.sampler.weigh(run)
+            run = self.weigh(run)
             self._keep(run, 0, len(self.moments))
             self.moments.append(run)
 
@@ -120,8 +122,8 @@ def observe_launch(
     kernel = problem.kernel
     with prepared_launch(session, problem, CountingLaunch, seed=settings.seed) as launch:
         plan = SamplingPlan(seed=settings.seed)
-        sampler = SourceSampler(launch, plan, kernel, problem.arguments)
-        row = _Row(launch=launch, settings=settings, problem=problem, sampler=sampler)
+        sampler, weigh = open_by_source(launch, plan, kernel, problem.arguments)
+        row = _Row(launch=launch, settings=settings, problem=problem, sampler=sampler, weigh=weigh)
         before = read_processor_times()
         report("sampling")
         row.take_moment()

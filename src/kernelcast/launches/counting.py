@@ -44,7 +44,7 @@ def count_launch(
     recorded = choose_recorded(boxes)
     # Once to see how much there is to write down, then for good.
     trial = launch.count(copy, built, recorded, capacity=1)
-    most = max(int(one.counts[-1].max()) for one in trial)
+    most = max(int(counts[-1].max()) for _, counts, _ in trial)
     # Addresses written down per work-group at most: 64 MiB.
     capacity = max(1, min(most, (1 << 22) // ndrange.work_group_size))
     return sample, read_log(ndrange, launch.count(copy, built, recorded, capacity=capacity))

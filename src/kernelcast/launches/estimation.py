@@ -4,11 +4,11 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.linear import LinearFit, fit_moments, make_interval
+from kernelcast.models.linear import fit_moments, make_interval
 from kernelcast.records.arguments import Argument
 from kernelcast.records.contention import NOTICEABLE, combine_contention, list_contention
 from kernelcast.records.device import DeviceKind
@@ -30,13 +30,6 @@ MOMENTS_APART_S = 0.05
 """Between two moments of a plan: what disturbs samples is another thing after 15 to 30 ms."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampledEstimate:
-    estimate: Estimate
-    runs: tuple[SampleRun, ...]
-    fit: LinearFit
-
-
 class LaunchSampling:
     """Samples a launch at several moments; of a kernel's name alone, as even work."""
 
@@ -54,17 +47,17 @@ class LaunchSampling:
         self._name = kernel if isinstance(kernel, str) else kernel.name
         self._begun_s = time.perf_counter() if started_s is None else started_s
         self._ended_s = -math.inf
-        self._runs: list[SampleRun] = []
+        self.runs: list[SampleRun] = []
+        """The samples of each moment so far."""
         self._sampler: Sampler | WarmedSampler
         self._weigh: Callable[[SampleRun], SampleRun] = lambda run: run
         if isinstance(kernel, str):
             self._sampler = open_sampler(launch, settings.plan)
         else:
             # Source analysis takes longer to import than samples to take.
-            from kernelcast.launches.weighing import SourceSampler
+            from kernelcast.launches.weighing import open_by_source
 
-            by_source = SourceSampler(launch, settings.plan, kernel, arguments)
-            self._sampler, self._weigh = by_source.moments, by_source.weigh
+            self._sampler, self._weigh = open_by_source(launch, settings.plan, kernel, arguments)
 
     def take_moment(self) -> bool:
         """Sample once more; tell whether there was anything left to sample."""
@@ -72,25 +65,22 @@ class LaunchSampling:
             run = self._sampler.take_moment()
         self._ended_s = time.perf_counter()
         if run is not None:
-            self._runs.append(self._weigh(run))
+            self.runs.append(self._weigh(run))
         return run is not None
 
     def take_rest(self, *, wait: Callable[[float], None] = time.sleep) -> None:
-        while len(self._runs) < self._settings.plan.moments:
-            if self._runs and not self._sampler.has_more:
+        while len(self.runs) < self._settings.plan.moments:
+            if self.runs and not self._sampler.has_more:
                 return
-            if self._runs:
+            if self.runs:
                 wait(max(0.0, self._ended_s + MOMENTS_APART_S - time.perf_counter()))
             if not self.take_moment():
                 return
 
-    def conclude(self) -> SampledEstimate:
-        sampling_s = sum(one.sampling_s for one in self._runs)
-        overhead_s = time.perf_counter() - self._begun_s - sampling_s
-        found = estimate_runs(self._launch, self._name, self._runs, self._settings.coverage)
-        return replace(
-            found, estimate=replace(found.estimate, overhead_seconds=max(overhead_s, 0.0))
-        )
+    def conclude(self) -> Estimate:
+        overhead_s = time.perf_counter() - self._begun_s - sum(one.sampling_s for one in self.runs)
+        found = estimate_runs(self._launch, self._name, self.runs, self._settings.coverage)
+        return replace(found, overhead_seconds=max(overhead_s, 0.0))
 
 
 def sample_launch(
@@ -100,15 +90,15 @@ def sample_launch(
     *,
     arguments: Sequence[Argument] = (),
     wait: Callable[[float], None] = time.sleep,
-) -> SampledEstimate:
+) -> tuple[Estimate, Sequence[SampleRun]]:
     sampling = LaunchSampling(launch, kernel, settings, arguments=arguments)
     sampling.take_rest(wait=wait)
-    return sampling.conclude()
+    return sampling.conclude(), sampling.runs
 
 
 def estimate_runs(
     sampled: Sampled, kernel_name: str, runs: Sequence[SampleRun], coverage: float
-) -> SampledEstimate:
+) -> Estimate:
     """Lay a line through the samples of each moment, and put the lines together."""
     fit = fit_moments(runs)
     contention = combine_contention([one.contention for one in runs if one.contention])
@@ -136,7 +126,7 @@ def estimate_runs(
             f"sampling took more than {_COSTLY_SHARE:.0%} of the predicted time: there are too few "
             "work-groups, or too short ones, for less"
         )
-    estimate = Estimate(
+    return Estimate(
         device=sampled.device.name,
         device_id=sampled.device.id,
         kernel=kernel_name,
@@ -169,7 +159,6 @@ def estimate_runs(
             contention=contention,
         ),
     )
-    return SampledEstimate(estimate=estimate, runs=tuple(runs), fit=fit)
 
 
 def measure(

@@ -13,8 +13,9 @@ Samples have the last word: weights that do not make their rates agree better ar
 kernel bound by memory does not follow its instructions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from itertools import compress
 
 import numpy as np
@@ -33,8 +34,8 @@ from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import PreparedLaunch, Sampled, is_even
-from kernelcast.sampling.warmed_windows import open_sampler
+from kernelcast.sampling.sampler import PreparedLaunch, Sampled, Sampler, is_even
+from kernelcast.sampling.warmed_windows import WarmedSampler, open_sampler
 
 # Below this spread of the work, weights change nothing that samples could show.
 _LEAST_SPREAD = 0.05
@@ -43,53 +44,44 @@ _FEWEST_LAUNCHES = 3
 _LEAST_WEIGHT = 0.02
 
 
-class SourceSampler:
-    """Samples a launch moment by moment where its source says, and weighs by that what it timed."""
+def open_by_source(
+    launch: PreparedLaunch, plan: SamplingPlan, kernel: Kernel, arguments: Sequence[Argument]
+) -> tuple[Sampler | WarmedSampler, Callable[[SampleRun], SampleRun]]:
+    """Give what samples a launch moment by moment where its source says, and what weighs by that
+    what it timed."""
+    refuse_persistent(kernel)
+    plan = plan_by_source(plan, kernel, launch.ndrange, arguments)
+    try:
+        reads_contents = bool(find_index_buffers(read_facts(kernel)))
+    except (InputError, RecursionError):
+        reads_contents = True
+    find_least = cache(partial(find_least_rate, launch, kernel, arguments))
 
-    def __init__(
-        self,
-        launch: PreparedLaunch,
-        plan: SamplingPlan,
-        kernel: Kernel,
-        arguments: Sequence[Argument],
-    ) -> None:
-        refuse_persistent(kernel)
-        self._launch, self._kernel, self._arguments = launch, kernel, arguments
-        plan = plan_by_source(plan, kernel, launch.ndrange, arguments)
-        try:
-            reads_contents = bool(find_index_buffers(read_facts(kernel)))
-        except (InputError, RecursionError):
-            reads_contents = True
-        self._is_even = plan.is_known_even and not plan.places and not reads_contents
-        self._least_rate_s: float | None = None
-        self._is_gpu = launch.device.kind is DeviceKind.GPU
-        active = find_active_groups(kernel, launch.ndrange, arguments) if self._is_gpu else None
-        self.moments = open_sampler(launch, plan, active=active)
-
-    def weigh(self, run: SampleRun) -> SampleRun:
-        if not self._is_gpu:
-            # What is the same everywhere would be counted once more to weigh nothing.
-            if self._is_even:
-                return run
-            parts = self._launch.saturation.parts
-            return weigh_run(run, self._kernel, self._arguments, parts)
+    def weigh_on_gpu(run: SampleRun) -> SampleRun:
         # Where borders are idle, the others have their weights by now.
         is_weighed = any(one.weight != 1 for one in run.launches)
-        weighed = run if is_weighed else weigh_run(run, self._kernel, self._arguments)
-        if self._least_rate_s is None:
-            self._least_rate_s = find_least_rate(self._launch, self._kernel, self._arguments)
-        return replace(weighed, least_rate_s=self._least_rate_s)
+        weighed = run if is_weighed else weigh_run(run, kernel, arguments)
+        return replace(weighed, least_rate_s=find_least())
+
+    def weigh(run: SampleRun) -> SampleRun:
+        # What is the same everywhere would be counted once more to weigh nothing.
+        is_even = plan.is_known_even and not plan.places and not reads_contents
+        return run if is_even else weigh_run(run, kernel, arguments, launch.saturation.parts)
+
+    if launch.device.kind is not DeviceKind.GPU:
+        return open_sampler(launch, plan), weigh
+    active = find_active_groups(kernel, launch.ndrange, arguments)
+    return open_sampler(launch, plan, active=active), weigh_on_gpu
 
 
 def sample_by_source(
     launch: PreparedLaunch, plan: SamplingPlan, kernel: Kernel, arguments: Sequence[Argument]
 ) -> SampleRun:
     """Time a few work-groups in one moment, for the whole of a plan's budget."""
-    sampler = SourceSampler(launch, replace(plan, moments=1), kernel, arguments)
-    run = sampler.moments.take_moment()
-    if run is None:  # the first moment of a launch has work-groups
-        raise AssertionError("the first moment timed nothing")
-    return sampler.weigh(run)
+    sampler, weigh = open_by_source(launch, replace(plan, moments=1), kernel, arguments)
+    run = sampler.take_moment()
+    assert run is not None, "the first moment of a launch has work-groups"
+    return weigh(run)
 
 
 def plan_by_source(

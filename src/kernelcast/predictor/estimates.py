@@ -130,10 +130,9 @@ class RecordedSamples:
         del timeout_s, report
         recording, settings = self.recording, task.settings
         subject = f"the recording of {recording.device.id}"
-        sampled = estimate_runs(
+        estimate = estimate_runs(
             recording, task.problem.kernel.name, recording.runs, settings.coverage
         )
-        estimate = sampled.estimate
         if settings.measure:
             if not recording.whole_s:
                 raise RecordingError(f"{subject} has no whole runs; record with --measure")
@@ -155,7 +154,7 @@ class RecordedSamples:
             recording=recording,
             # They say what they did then, however long ago that was.
             moments=tuple(replace(one, at_s=None) for one in read_moments(recording.runs, facts)),
-            row=make_row(sampled, facts) if facts and task.wants_row else None,
+            row=make_row(recording, facts) if facts and task.wants_row else None,
             row_failure=_NO_FACTS if facts is None and task.wants_row else "",
         )
 

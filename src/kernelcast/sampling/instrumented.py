@@ -14,7 +14,7 @@ import platform
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -372,15 +372,10 @@ def find_steps(work_groups: Sequence[int], times_s: Sequence[float]) -> tuple[in
     return (width, True) if has_steps else (1, False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CountedBox:
-    box: GroupBox
-    counts: npt.NDArray[np.uint32]
-    """Work-items in the order of their global ids, dimension 0 fastest; the last counter is that
-    of the log's entries."""
-    log: npt.NDArray[np.uint64]
-    """Site and address of each access, in the order of execution; zeros behind the last. Shape
-    (work-items, capacity, 2)."""
+Counted: TypeAlias = tuple[GroupBox, npt.NDArray[np.uint32], npt.NDArray[np.uint64]]
+"""A box with its counters, of work-items in the order of their global ids, dimension 0 fastest, the
+last one that of the log's entries; and its log: site and address of each access in the order of
+execution, zeros behind the last. Shapes (counters, work-items) and (work-items, capacity, 2)."""
 
 
 class CountingLaunch(OpenCLLaunch):
@@ -393,13 +388,13 @@ class CountingLaunch(OpenCLLaunch):
         boxes: Sequence[GroupBox],
         *,
         capacity: int = 0,
-    ) -> list[CountedBox]:
+    ) -> list[Counted]:
         """Run boxes, the first from true contents; read counters and up to `capacity` addresses."""
         self.settle()
         self._prepare(boxes)
         queue, flags = self._session.queue, cl.mem_flags.READ_WRITE
         first = len(self._scratch.arguments)
-        counted = []
+        counted: list[Counted] = []
         for box in boxes:
             rows = int(np.prod(self.ndrange.work_items_of(box)[1]))
             counts = np.empty((instrumented.counter_count + 1, rows), dtype=np.uint32)
@@ -425,20 +420,20 @@ class CountingLaunch(OpenCLLaunch):
                 queue.finish()
                 for buffer in buffers:
                     buffer.release()
-            counted.append(CountedBox(box=box, counts=counts, log=log))
+            counted.append((box, counts, log))
         return counted
 
 
-def make_sample(ndrange: NDRange, counted: Sequence[CountedBox]) -> CounterSample:
+def make_sample(ndrange: NDRange, counted: Sequence[Counted]) -> CounterSample:
     """Order counters by work-group and local linear id; boxes do not overlap."""
     numbers: list[int] = []
     sizes: list[int] = []
     tables: list[npt.NDArray[np.float64]] = []
-    for one in counted:
-        groups, items = place_work_items(ndrange, one.box)
+    for box, own, _ in counted:
+        groups, items = place_work_items(ndrange, box)
         known, inverse, present = np.unique(groups, return_inverse=True, return_counts=True)
-        table = np.zeros((known.size, ndrange.work_group_size, len(one.counts) - 1))
-        table[inverse, items] = one.counts[:-1].T
+        table = np.zeros((known.size, ndrange.work_group_size, len(own) - 1))
+        table[inverse, items] = own[:-1].T
         numbers += known.tolist()
         sizes += present.tolist()
         tables.append(table)
@@ -461,20 +456,20 @@ def place_work_items(ndrange: NDRange, box: GroupBox) -> tuple[Integers, Integer
     return numbers, np.ravel_multi_index(tuple(ids % local), ndrange.known_local_size[::-1])
 
 
-def read_log(ndrange: NDRange, counted: Sequence[CountedBox]) -> RecordedAddresses:
+def read_log(ndrange: NDRange, counted: Sequence[Counted]) -> RecordedAddresses:
     """Read the addresses that boxes have written down; of a full log these are the first."""
     columns = [[np.empty(0, dtype=np.int64)] for _ in range(5)]
     work_groups: list[int] = []
     work_items: list[int] = []
-    for box in counted:
-        groups, items = place_work_items(ndrange, box.box)
+    for box, counts, entries in counted:
+        groups, items = place_work_items(ndrange, box)
         present, sizes = np.unique(groups, return_counts=True)
         work_groups += present.tolist()
         work_items += sizes.tolist()
-        used = np.minimum(box.counts[-1], box.log.shape[1])
+        used = np.minimum(counts[-1], entries.shape[1])
         rows = np.repeat(np.arange(used.size), used)
         # Rows of the log are long and few: to copy their beginnings beats any index.
-        log = np.concatenate([own[:count] for own, count in zip(box.log, used, strict=True)])
+        log = np.concatenate([own[:count] for own, count in zip(entries, used, strict=True)])
         sites, addresses = log.astype(np.int64).T
         # How often the work-item had executed the site before; NumPy sorts short integers by their
         # digits, which is many times faster.

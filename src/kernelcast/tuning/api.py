@@ -355,7 +355,7 @@ def run_tuning(
             session, problem, OpenCLLaunch, seed=seed, inferred=accesses
         ) as launch:
             settings = EstimateSettings(seed=seed)
-            found = sample_launch(launch, problem.kernel.name, settings).estimate
+            found, _ = sample_launch(launch, problem.kernel.name, settings)
         return TuningEvent(number=number, kind=EventKind.SAMPLED, seconds=found.seconds)
 
     def build(number: int) -> TuningEvent:

@@ -300,15 +300,15 @@ def test_borders_are_neither_sampled_nor_counted() -> None:
 
     waits: list[float] = []
     launch = GpuLaunch(problem.ndrange, cost)
-    sampled = sample_launch(
+    estimate, runs = sample_launch(
         launch, problem.kernel, EstimateSettings(), arguments=problem.arguments, wait=waits.append
     )
-    assert sampled.estimate.seconds == pytest.approx(4 * 720 * 1e-5, rel=0.05)
+    assert estimate.seconds == pytest.approx(4 * 720 * 1e-5, rel=0.05)
     assert set(launch.asked_together) == {2}
-    assert (len(sampled.runs), waits) == (1, [])  # the budget has no room for another pair
+    assert (len(runs), waits) == (1, [])  # the budget has no room for another pair
     # Warm-ups and the one launch that compiles are a part of what was asked for.
     asked = sum(one.work_group_count for one in launch.asked)
-    assert sampled.estimate.sampling_seconds == pytest.approx((asked - 1) * 1e-5, rel=0.1)
+    assert estimate.sampling_seconds == pytest.approx((asked - 1) * 1e-5, rel=0.1)
 
 
 def make_copy(count: int) -> Problem:
@@ -334,19 +334,17 @@ def test_a_copy_is_no_faster_than_memory(tmp_path: Path, monkeypatch: pytest.Mon
     for rate_s in (0.25 * rate, 4 * rate):
         launch = GpuLaunch(problem.ndrange, rate_s, 0.0)
         settings = EstimateSettings(plan=SamplingPlan(min_launch_s=1e-8))  # it takes microseconds
-        sampled = sample_launch(
+        estimate, runs = sample_launch(
             launch, problem.kernel, settings, arguments=problem.arguments, wait=lambda _: None
         )
-        assert sampled.estimate.seconds == pytest.approx(
-            max(least_s, rate_s * count / 256), rel=0.05
-        )
-        is_lifted = any("L2 cache" in one for one in sampled.estimate.warnings)
+        assert estimate.seconds == pytest.approx(max(least_s, rate_s * count / 256), rel=0.05)
+        is_lifted = any("L2 cache" in one for one in estimate.warnings)
         assert is_lifted == (rate_s < rate)
         file = tmp_path / "samples.json"
-        write_recordings(file, [record(launch, "copy", sampled.runs)])
+        write_recordings(file, [record(launch, "copy", runs)])
         [again] = read_recordings(file)
-        replayed = estimate_runs(again, "copy", again.runs, sampled.estimate.coverage)
-        assert replayed.estimate.interval == sampled.estimate.interval
+        replayed = estimate_runs(again, "copy", again.runs, estimate.coverage)
+        assert replayed.interval == estimate.interval
 
 
 def test_a_gpu_of_a_shipped_chip_is_bounded_without_calibration() -> None:

@@ -22,8 +22,8 @@ def recording() -> Recording:
     """Give a recording of a launch that was sampled with another budget and seed than usual."""
     ndrange = NDRange(global_size=(80_000,), local_size=(8,))
     launch = SyntheticLaunch(ndrange, lambda _: 1e-5, disturbance=Disturbance(noise=0.05, seed=3))
-    sampled = sample_launch(launch, "triad", SETTINGS, wait=lambda _: None)
-    return record(launch, "triad", sampled.runs)
+    _, runs = sample_launch(launch, "triad", SETTINGS, wait=lambda _: None)
+    return record(launch, "triad", runs)
 
 
 def test_recorded_runs_are_judged_by_what_other_programs_did_then(recording: Recording) -> None:

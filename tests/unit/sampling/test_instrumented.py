@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.work_group_trace import Staircase
 from kernelcast.sampling.instrumented import (
-    CountedBox,
+    Counted,
     average_active,
     count_active,
     find_concurrency,
@@ -109,7 +109,7 @@ Row = tuple[int, int, int, int, int]
 
 
 @st.composite
-def logs(draw: st.DrawFn) -> list[CountedBox]:
+def logs(draw: st.DrawFn) -> list[Counted]:
     capacity = draw(st.integers(1, 6))
     counted = []
     for box in BOXES:
@@ -120,31 +120,26 @@ def logs(draw: st.DrawFn) -> list[CountedBox]:
         sites = st.integers(0, 5) | st.sampled_from([2**16, 2**40])
         words = st.tuples(sites, st.integers(0, 40) | st.just(2**64 - 16))
         log = draw(st.lists(words, min_size=items * capacity, max_size=items * capacity))
-        counted.append(
-            CountedBox(
-                box=box,
-                counts=np.array([[7] * items, counts], dtype=np.uint32),
-                log=np.array(log, dtype=np.uint64).reshape(items, capacity, 2),
-            )
-        )
+        entries = np.array(log, dtype=np.uint64).reshape(items, capacity, 2)
+        counted.append((box, np.array([[7] * items, counts], dtype=np.uint32), entries))
     return counted
 
 
-def read_slowly(counted: Sequence[CountedBox]) -> list[Row]:
+def read_slowly(counted: Sequence[Counted]) -> list[Row]:
     found: list[Row] = []
-    for one in counted:
+    for box, counts, log in counted:
         before: Counter[tuple[int, int]] = Counter()
-        groups, items = place_work_items(NDRANGE, one.box)
+        groups, items = place_work_items(NDRANGE, box)
         for row, (group, item) in enumerate(zip(groups.tolist(), items.tolist(), strict=True)):
-            used = min(int(one.counts[1, row]), one.log.shape[1])
-            for site, address in one.log[row, :used].astype(np.int64).tolist():
+            used = min(int(counts[1, row]), log.shape[1])
+            for site, address in log[row, :used].astype(np.int64).tolist():
                 found.append((site, group, item, before[row, site], address))
                 before[row, site] += 1
     return found
 
 
 @given(logs())
-def test_logs_are_read_as_entry_by_entry(counted: list[CountedBox]) -> None:
+def test_logs_are_read_as_entry_by_entry(counted: list[Counted]) -> None:
     """Whatever was written: sites, repetitions and offsets are those of a plain loop."""
     found = read_log(NDRANGE, counted)
     columns = [getattr(found, name) for name in COLUMNS]

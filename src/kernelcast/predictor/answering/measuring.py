@@ -19,10 +19,11 @@ from kernelcast.features.vector import SampledSource, combine
 from kernelcast.features.work_queues import find_wait_loop
 from kernelcast.launches import source_check
 from kernelcast.launches.data_folder import kept_folder
-from kernelcast.launches.estimation import LaunchSampling, SampledEstimate, measure
+from kernelcast.launches.estimation import LaunchSampling, measure
 from kernelcast.launches.live import Launch, LiveLaunch, find_reach
 from kernelcast.launches.machines import find_own_machine, model_own_launch
 from kernelcast.launches.recordings import LaunchFacts, Recording
+from kernelcast.models.linear import fit_moments
 from kernelcast.predictor.answering.processes import (
     EstimateOutcome,
     EstimateTask,
@@ -188,27 +189,27 @@ def run_estimate(
                 turn=turns.measuring,
             )
 
-            def make_outcome() -> tuple[EstimateOutcome, SampledEstimate]:
-                sampled = sampling.conclude()
+            def make_outcome() -> EstimateOutcome:
+                estimate = sampling.conclude()
                 trials_s = session.trials_s - tried_s
                 estimate = replace(
-                    sampled.estimate,
-                    sampling_seconds=sampled.estimate.sampling_seconds + trials_s,
-                    overhead_seconds=max(sampled.estimate.overhead_seconds - trials_s, 0.0),
+                    estimate,
+                    sampling_seconds=estimate.sampling_seconds + trials_s,
+                    overhead_seconds=max(estimate.overhead_seconds - trials_s, 0.0),
                     build_seconds=session.building_s - built_s,
                     compile_seconds=session.build_times_s.get(kernel.digest),
                 )
                 return EstimateOutcome(
                     estimate=estimate,
-                    recording=record(launch, kernel.name, sampled.runs),
+                    recording=record(launch, kernel.name, sampling.runs),
                     accesses=tuple(  # the problem's own words go first
                         getattr(given, "access", None) or one
                         for given, one in zip(problem.arguments, accesses, strict=True)
                     ),
-                    moments=read_moments(sampled.runs, task.facts),
+                    moments=read_moments(sampling.runs, task.facts),
                     depends_on_contents=_depends_on_contents(kernel),
                     by_clock=not session.uses_event_timer,
-                ), sampled
+                )
 
             begin("sampling")
             sampling.take_moment()
@@ -216,7 +217,7 @@ def run_estimate(
             found: LaunchFacts | str | None = None
             if task.wants_row:
                 if keep is not None:
-                    keep(make_outcome()[0])
+                    keep(make_outcome())
                 report(COUNTING)
                 with turns.preparing():
                     try:
@@ -227,7 +228,7 @@ def run_estimate(
                         found = f"features could not be made, please report it: {error!r}"
                 report("sampling at another moment")
             sampling.take_rest()
-            outcome = _add_facts(*make_outcome(), problem, found)
+            outcome = _add_facts(make_outcome(), problem, found)
             if not task.settings.measure:
                 return outcome
             if keep is not None:
@@ -375,10 +376,7 @@ def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem)
 
 
 def _add_facts(
-    outcome: EstimateOutcome,
-    sampled: SampledEstimate,
-    problem: Problem,
-    found: LaunchFacts | str | None,
+    outcome: EstimateOutcome, problem: Problem, found: LaunchFacts | str | None
 ) -> EstimateOutcome:
     estimate = outcome.estimate
     if not isinstance(found, LaunchFacts):
@@ -390,31 +388,32 @@ def _add_facts(
             estimate = annotate(estimate, f"no analytic estimate: {error}")
         return replace(outcome, estimate=estimate, row_failure=found or "")
     estimate = put_analytic(estimate, found.analytic)
+    recording = replace(outcome.recording, facts=found)
     outcome = replace(
         outcome,
         estimate=estimate,
-        recording=replace(outcome.recording, facts=found),
-        moments=read_moments(sampled.runs, found),
+        recording=recording,
+        moments=read_moments(recording.runs, found),
     )
     from kernelcast.launches.features import compare_with_launch
 
     try:
-        run = join_moments(sampled.runs)
+        run = join_moments(recording.runs)
         touched = compare_with_launch(read_facts(problem.kernel), problem, run)
-        return replace(outcome, row=make_row(sampled, found, touched))
+        return replace(outcome, row=make_row(recording, found, touched))
     except KernelcastError as error:
         return replace(outcome, row_failure=str(error))
 
 
 def make_row(
-    sampled: SampledEstimate, facts: LaunchFacts, touched: tuple[float, float] | None = None
+    recording: Recording, facts: LaunchFacts, touched: tuple[float, float] | None = None
 ) -> LaunchRow:
     """Put samples and facts together into what learned models see."""
-    estimate, fit = sampled.estimate, sampled.fit
+    fit, compute_units = fit_moments(recording.runs), recording.device.compute_units
     source = SampledSource(
-        run=join_moments(sampled.runs),
+        run=join_moments(recording.runs),
         linear_s=fit.seconds,
-        compute_units=estimate.compute_units,
+        compute_units=compute_units,
         issued_per_work_item=facts.issued_per_work_item,
         touched=touched,
     )
@@ -422,10 +421,10 @@ def make_row(
         "linear_s": fit.seconds,
         "linear_error": fit.standard_error_s / fit.seconds,
         "two_point_s": math.nan if fit.two_point_s is None else fit.two_point_s,
-        "sampling_s": estimate.sampling_seconds,
+        "sampling_s": sum(one.sampling_s for one in recording.runs),
         **asdict(facts.peaks),
-        "work_groups": float(estimate.ndrange.work_group_count),
-        "compute_units": float(estimate.compute_units),
+        "work_groups": float(recording.ndrange.work_group_count),
+        "compute_units": float(compute_units),
     }
     return LaunchRow(vector=combine(source, analytic=facts.values), columns=columns)
 
