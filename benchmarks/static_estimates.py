@@ -3,7 +3,7 @@
 Run ``python -m benchmarks static_estimates`` (seconds of one processor). Rows:
 ``training_data/modelled``, launches of ``measured`` whose analytic features were computed anew by
 today's CPU model. Writes the intervals that are shipped (``models/evidence/analytic_errors.json``),
-``results/static_estimates.json`` and ``.md``, and the tables of the page.
+``results/static_estimates.json`` and ``.md``.
 
 Intervals are judged on kernels that they were not calibrated on, all rows of a kernel on all
 devices held out at once; *device left out* leaves that device's rows out as well, and *runtime left
@@ -26,14 +26,14 @@ of what a kernel's error has in common everywhere, and so on.
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import RESULTS, make_table, percent, replace_block, write_result, write_text
+from harness import RESULTS, make_table, percent, write_result, write_text
 
 from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.models.evidence.model import ANY, FILE, SIGNS_OF_DIFFICULTY, find_half_width
@@ -49,7 +49,6 @@ SOURCE = ROOT / "src/kernelcast"
 MODELLED = SOURCE / "training_data/modelled"
 SHIPPED = SOURCE / "models/evidence" / FILE
 CHOSEN_ON = ("pocl-skylake-avx512-amd-a2d1", "intel-amd-epyc-1512")
-PAGE = ROOT / "docs/explanation/static-estimates.md"
 ANALYTIC, MEDIAN = "analytic", "always the device's median"
 SHOWN = {
     ANALYTIC: "analytic",
@@ -57,7 +56,7 @@ SHOWN = {
     "oracle: the kernel's other sizes here": "oracle: another size",
     "oracle: the kernel's own runtime elsewhere": "oracle: its runtime elsewhere",
 }
-"""Lines of the page's table, with their titles."""
+"""Lines of the table by device, with their titles."""
 BEYOND_CORPUS = 2.0
 """How much farther off the model is on kernels that no rule of it was made for, whatever the
 runtime: the rules were chosen on the corpus."""
@@ -114,10 +113,7 @@ def main() -> None:
     write_text(SHIPPED, json.dumps(shipped))
     found = measure(runs)
     write_result(RESULTS / "static_estimates.json", found)
-    tables = dict(list_tables(found))
-    write_text(RESULTS / "static_estimates.md", *render(found, tables))
-    for name, (_, lines) in tables.items():
-        put_into_page(name, lines)
+    write_text(RESULTS / "static_estimates.md", *render(found))
 
 
 def choose_runs(observations: Iterable[Observation]) -> list[ModelledRun]:
@@ -363,8 +359,8 @@ def compare_devices(runs: Sequence[ModelledRun]) -> dict[str, dict[str, float]]:
     }
 
 
-def list_tables(found: dict[str, Any]) -> Iterator[tuple[str, tuple[str, list[str]]]]:
-    """List the tables of the page: names, titles and lines."""
+def list_tables(found: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """List the tables of all devices: titles and lines."""
     every = found["all"]
     scores = ["median", "mean", "within a factor 2", "bias"]
     rows = [
@@ -375,13 +371,13 @@ def list_tables(found: dict[str, Any]) -> Iterator[tuple[str, tuple[str, list[st
         for device, one in [*found["devices"].items(), ("all", every)]
     ]  # fmt: skip
     headings = ["device", *SHOWN.values(), "intervals hold"]
-    yield "devices", ("By device", make_table(headings, rows))
+    yield "By device", make_table(headings, rows)
     rows = [
         (name, str(one["rows"]), *_list_scores(one["lines"][ANALYTIC]), f"{_list_holding(one)} %")
         for name, one in [*found["limiters"].items(), ("all", every)]
     ]
     headings = ["limiter", "rows", *scores, "intervals hold"]
-    yield "limiters", ("By limiter", make_table(headings, rows))
+    yield "By limiter", make_table(headings, rows)
     rows = [
         (
             name if name == "kernels" else f"kernels, {name}",
@@ -389,18 +385,17 @@ def list_tables(found: dict[str, Any]) -> Iterator[tuple[str, tuple[str, list[st
         )
         for name, held in every["intervals_hold"].items()
     ]
-    table = make_table(["left out", *map(percent, COVERAGES)], rows)
-    yield "intervals", ("Intervals", table)
+    yield "Intervals", make_table(["left out", *map(percent, COVERAGES)], rows)
     parts = found["errors"]["variance"]
     rows = [
         (name, f"{one:.3f}", "" if name == "device" else percent(one / parts[TOTAL]))
         for name, one in parts.items()
     ]
-    table = make_table(["variance of ln(told / measured)", "analytic", "share"], rows)
-    yield "variances", ("Whose error it is", table)
+    headings = ["variance of ln(told / measured)", "analytic", "share"]
+    yield "Whose error it is", make_table(headings, rows)
 
 
-def render(found: dict[str, Any], tables: Mapping[str, tuple[str, list[str]]]) -> Iterator[str]:
+def render(found: dict[str, Any]) -> Iterator[str]:
     """Write all tables."""
     yield "# Before anything runs"
     for part in (__doc__ or "").split("\n\n")[2:]:
@@ -414,7 +409,7 @@ def render(found: dict[str, Any], tables: Mapping[str, tuple[str, list[str]]]) -
             f"{_list_holding(one)} %, kernels, device and runtime left out.", "",
             *make_table(["what tells", "median", "mean", "within a factor 2", "bias"], rows),
         )  # fmt: skip
-    for title, lines in tables.values():
+    for title, lines in list_tables(found):
         yield from ("", f"## {title}", "", *lines)
     rows = [
         (name, one["launches"], f"{one['measured_deviation']:.2f}",
@@ -440,13 +435,6 @@ def _list_scores(told: dict[str, float]) -> tuple[str, ...]:
         percent(told["median"]), percent(told["mean"]), percent(told["within_2"]),
         percent(told["bias"], sign=True),
     )  # fmt: skip
-
-
-def put_into_page(name: str, lines: Sequence[str]) -> None:
-    """Replace what stands between the marks of a name on the page, where it has such marks."""
-    begin, end = (f"<!-- {mark} {name}, by benchmarks/static_estimates.py -->"
-                  for mark in ("begin", "end"))  # fmt: skip
-    replace_block(PAGE, begin, end, ["", *lines, ""])
 
 
 if __name__ == "__main__":
