@@ -62,10 +62,10 @@ def read_validation(path: Path) -> list[ErrorModel]:
     rows = report_from_json(path.read_text(encoding="utf-8")).rows
     errors = []
     for model in rows.models:
-        pairs = zip(model.seconds, rows.measured_s, strict=True)
+        pairs = zip(model["seconds"], rows.measured_s, strict=True)
         ratios = tuple(predicted / measured for predicted, measured in pairs if predicted)
         mean_error = sum(abs(ratio - 1) for ratio in ratios) / len(ratios)
-        errors.append(ErrorModel(model.model, mean_error, ratios))
+        errors.append(ErrorModel(model["model"], mean_error, ratios))
     return errors
 
 

@@ -11,9 +11,10 @@ stand in for each other.
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import combinations, permutations
+from typing import Any
 
 import numpy as np
 
@@ -26,24 +27,6 @@ TOP = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupShare:
-    group: str
-    contribution: float
-    """Its part of the correction, as a share of the reference time: 0.1 makes it 10 % longer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnEffect:
-    name: str
-    """A feature, or a ratio of features that the model makes of them."""
-    value: float | None
-    """The launch's own; the mean over several launches; None where it is absent."""
-    median: float
-    effect: float
-    """Correction less the correction without it, as a share of the reference."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Attribution:
     """A correction and where it comes from; the mean of several launches' where rows says so."""
 
@@ -53,10 +36,13 @@ class Attribution:
     """Predicted over reference time, less 1: after the gate, as estimates use it."""
     base: float
     """The same where every column is the training's median."""
-    groups: tuple[GroupShare, ...]
-    """Largest first; contributions add up to `correction` less `base`."""
-    columns: tuple[ColumnEffect, ...]
-    """The largest effects, largest first; those without any are left out."""
+    groups: tuple[Mapping[str, Any], ...]
+    """Each ``group`` and its ``contribution``, largest first, as a share of the reference time: 0.1
+    makes it 10 % longer. They add up to `correction` less `base`."""
+    columns: tuple[Mapping[str, Any], ...]
+    """The largest effects, largest first: ``name`` of a feature, or of a ratio that the model makes
+    of features; its ``value``, the mean over several launches, None where it is absent; the
+    training's ``median``; ``effect``, correction less the correction without it."""
 
 
 def attribute(fitted: FittedModel, table: TrainingTable) -> Attribution:
@@ -108,13 +94,14 @@ def attribute(fitted: FittedModel, table: TrainingTable) -> Attribution:
         correction=correction,
         base=worth[frozenset()],
         groups=tuple(
-            GroupShare(group=name, contribution=shares[name])
+            {"group": name, "contribution": shares[name]}
             for name in sorted(shares, key=lambda name: -abs(shares[name]))
         ),
         columns=tuple(
-            ColumnEffect(
-                name=name, value=means.get(name), median=by_name[name], effect=effects[name]
-            )
+            {
+                "name": name, "value": means.get(name), "median": by_name[name],
+                "effect": effects[name],
+            }
             for name in largest
             # A smaller effect is rounding.
             if abs(effects[name]) > 1e-9

@@ -165,8 +165,10 @@ def _find_changes(values: "pd.Series[str]") -> Sequence[int]:
 def _explain(one: ExplainedError) -> str:
     """Say what pushed the correction of a kernel."""
     found = one.attribution
-    groups = ", ".join(f"{each.group} {each.contribution * 100:+.1f}" for each in found.groups)
-    columns = ", ".join(f"{each.name} {each.effect * 100:+.1f}" for each in found.columns)
+    groups = ", ".join(
+        f"{each['group']} {each['contribution'] * 100:+.1f}" for each in found.groups
+    )
+    columns = ", ".join(f"{each['name']} {each['effect'] * 100:+.1f}" for each in found.columns)
     return (
         f"error {format_error(one.error)}, {format_error(one.reference_error)} uncorrected; "
         f"corrected by {found.correction * 100:+.1f} %, needed were {one.needed * 100:+.1f} %\n"

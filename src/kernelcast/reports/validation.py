@@ -73,7 +73,7 @@ def present_validation(
     others = [one for one in names if one != _BASELINE] or names
     chosen = FAVOURITE if FAVOURITE in names else others[-1]
     if is_brief:
-        chosen = rows.models[-1].model
+        chosen = names[-1]
     if not is_brief:
         versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
         digest = report.data_digest[:12]
@@ -180,9 +180,9 @@ def _tabulate_classes(report: ValidationReport, device: str) -> Table:
         }
     rows: list[list[Value]] = []
     for place, ours in enumerate(scores[0].classes if scores else ()):
-        cells: list[Value] = [format_class(ours.low, ours.high), ours.groups]
+        cells: list[Value] = [format_class(ours["low"], ours["high"]), ours["groups"]]
         for score in scores:
-            error, plain = score.classes[place].error, score.classes[place].linear_error
+            error, plain = score.classes[place]["error"], score.classes[place]["linear_error"]
             if error is None or plain is None or math.isnan(error):
                 cells.append(NOTHING)
             else:
@@ -220,7 +220,8 @@ def _tabulate_worst(
             "noise": "error", "inside\ninterval": "whole", "in\ndomain": "whole",
         },
         rows=[
-            (one.group, one.rows, one.error, one.linear_error, *facts.loc[one.group])
+            [*(one[key] for key in ("group", "rows", "error", "linear_error")),
+             *facts.loc[one["group"]]]
             for one in score.groups[:12]
         ],
     )  # fmt: skip
@@ -228,17 +229,17 @@ def _tabulate_worst(
 
 def _draw_device(report: ValidationReport, score: DeviceScore) -> list[Figure]:
     """Draw errors by group, linear beside the model, and predicted over measured times."""
-    bars = [one for one in score.groups if one.linear_error is not None]
-    bars.sort(key=lambda one: (-(one.linear_error or 0.0), one.group))
+    bars = [one for one in score.groups if one["linear_error"] is not None]
+    bars.sort(key=lambda one: (-one["linear_error"], one["group"]))
     figures = []
     if bars:
         errors: dict[str, list[float | None]] = {
-            score.model: [one.error for one in bars],
-            _BASELINE: [one.linear_error for one in bars],
+            score.model: [one["error"] for one in bars],
+            _BASELINE: [one["linear_error"] for one in bars],
         }
         noise = _find_noise(report, score.device)
         figures.append(replace(
-            chart_mean_errors([one.group for one in bars], errors, noise),
+            chart_mean_errors([one["group"] for one in bars], errors, noise),
             caption=f"Error by {report.split}, linear and {score.model} (as the paper's Fig. 11, "
             "12 and 14), each held out. Cut bars have their value beside them.",
         ))  # fmt: skip

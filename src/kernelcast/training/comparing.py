@@ -189,7 +189,7 @@ def _explain_worst(
         (device.device, kernel, error)
         for device in comparison.devices
         for error, kernel in sorted(
-            ((getattr(one, error_of), one.kernel) for one in device.kernels), reverse=True
+            ((one[error_of], one["kernel"]) for one in device.kernels), reverse=True
         )[:most]
     ]
     for done, (device, kernel, error) in enumerate(worst, start=1):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelcast.models.validation.report import ModelRows, ValidationReport, score_rows
+from kernelcast.models.validation.report import ValidationReport, score_rows
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.reports.presenter import save_page
 from kernelcast.reports.validation import PUBLISHED, present_validation
@@ -76,10 +76,11 @@ def test_a_page_of_many_kernels_cuts_bars(tmp_path: Path) -> None:
 
 def test_a_model_without_answers_has_no_pictures(report: ValidationReport, tmp_path: Path) -> None:
     """Where the model to show answered nothing, tables say so and pictures are left out."""
-    none = (None,) * len(TABLE)
-    silent = ModelRows(
-        model="ridge", seconds=none, low=none, high=none, in_domain=(False,) * len(TABLE)
-    )
+    none = [None] * len(TABLE)
+    silent = {
+        "model": "ridge", "seconds": none, "low": none, "high": none,
+        "in_domain": [False] * len(TABLE),
+    }  # fmt: skip
     answers = replace(report.rows, models=(report.rows.models[0], silent))
     scores, _ = score_rows(TABLE, answers)
     page = write(tmp_path, replace(report, scores=scores, rows=answers))

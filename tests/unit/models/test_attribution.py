@@ -41,10 +41,10 @@ def test_contributions_add_up(name: str) -> None:
         fitted = TimeModel(name="plain", learner="ridge", is_gated=False).fit(make_driven())
         rows = make_driven(6, seed=8)
         driven = attribute(fitted, make_driven(1, seed=5))
-        assert (driven.columns[0].name, driven.groups[0].group) == (DRIVER, "counters")
+        assert (driven.columns[0]["name"], driven.groups[0]["group"]) == (DRIVER, "counters")
     found = attribute(fitted, rows)
     assert found.rows == len(rows)
-    assert sum(one.contribution for one in found.groups) == pytest.approx(
+    assert sum(one["contribution"] for one in found.groups) == pytest.approx(
         found.correction - found.base
     )
     ratio = fitted.predict(rows) / fitted.model.refer(rows) - 1

@@ -17,8 +17,6 @@ from kernelcast.models.validation.comparison import (
 )
 from kernelcast.models.validation.report import (
     DeviceScore,
-    GroupScore,
-    ModelRows,
     ValidatedRows,
     ValidationReport,
 )
@@ -38,7 +36,7 @@ def make_report(
     """Make a report on one device of kernels k0, k1, ...; two kernels make an application."""
     sizes = [len(rows) for rows in next(iter(models.values()))]
     linear_groups = tuple(
-        GroupScore(group=f"k{place}", rows=1, error=0.0, linear_error=error)
+        {"group": f"k{place}", "rows": 1, "error": 0.0, "linear_error": error}
         for place, error in enumerate(linear or [0.01] * len(sizes))
     )
     scores = [
@@ -50,9 +48,11 @@ def make_report(
     ]  # fmt: skip
     answers = []
     for name, rows in models.items():  # too long ones
-        told = tuple(None if one is None else 2.0 * (1 + one) for each in rows for one in each)
-        is_near = (True,) * len(told)
-        answers.append(ModelRows(model=name, seconds=told, low=told, high=told, in_domain=is_near))
+        told = [None if one is None else 2.0 * (1 + one) for each in rows for one in each]
+        answers.append({
+            "model": name, "seconds": told, "low": told, "high": told,
+            "in_domain": [True] * len(told),
+        })  # fmt: skip
     kernels = [f"k{place}" for place, size in enumerate(sizes) for _ in range(size)]
     groups = [f"a{int(one[1:]) // 2}" for one in kernels] if split == "application" else kernels
     return ValidationReport(
@@ -104,10 +104,11 @@ def test_a_case_by_hand() -> None:
     assert found.low is not None
     assert found.high is not None
     assert found.low <= -0.112 <= found.high
-    assert [one.kernel for one in found.kernels] == ["k2", "k1", "k0"]
-    assert [one.winner for one in found.kernels] == ["two", "two", None]
-    assert [one.difference for one in found.kernels] == pytest.approx([-0.25, -0.08, 0.01])
-    classes = [(one.groups, one.first_error, one.second_error) for one in found.classes]
+    assert [one["kernel"] for one in found.kernels] == ["k2", "k1", "k0"]
+    assert [one["winner"] for one in found.kernels] == ["two", "two", None]
+    assert [one["difference"] for one in found.kernels] == pytest.approx([-0.25, -0.08, 0.01])
+    names = ("groups", "first_error", "second_error")
+    classes = [tuple(one[name] for name in names) for one in found.classes]
     assert classes == [
         (1, pytest.approx(0.02), pytest.approx(0.03)),
         (1, pytest.approx(0.10), pytest.approx(0.02)),
@@ -117,7 +118,7 @@ def test_a_case_by_hand() -> None:
     noise = {"0": 0.2, "1": float("nan")}
     compared = compare_validated(report, "one", "two", resamples=100, noise=noise)
     (device,) = compared.devices
-    assert {one.kernel: (one.winner, one.noise) for one in device.kernels} == {
+    assert {one["kernel"]: (one["winner"], one["noise"]) for one in device.kernels} == {
         "k0": (None, 0.2), "k1": ("two", 0.001),
     }  # fmt: skip
     assert compared.refused == {"one on d": "why"}

@@ -31,6 +31,7 @@ import pandas as pd
 from kernelcast.models.attribution import Attribution
 from kernelcast.models.validation.report import (
     ErrorSummary,
+    Rows,
     ValidationReport,
     average_classes,
     list_known,
@@ -81,32 +82,6 @@ _WHOLE = frozenset({"family", "application"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedKernel:
-    kernel: str
-    rows: int
-    """Rows that both models answered."""
-    first_error: float
-    second_error: float
-    """Mean errors |predicted - measured| / measured."""
-    difference: float
-    noise: float | None
-    """Mean noise of the kernel's measured times, the device's where its own is not known."""
-    winner: str | None
-    """The model with the smaller error; None where they differ by no more than the noise."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedClass:
-    """Groups that the linear model predicts about equally well (the paper's Table 3)."""
-
-    low: float
-    high: float | None
-    groups: int
-    first_error: float | None
-    second_error: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceComparison:
     device: str
     rows: int
@@ -120,13 +95,17 @@ class DeviceComparison:
     high: float | None
     """Ends of its interval; None with fewer than two kernels."""
     noise: float | None
-    classes: tuple[ComparedClass, ...]
-    kernels: tuple[ComparedKernel, ...]
-    """Where the second model is most ahead first, where the first is last."""
+    classes: Rows
+    """As those of `DeviceScore`, with ``first_error`` and ``second_error``."""
+    kernels: Rows
+    """Every ``kernel``, where the second model is most ahead first: ``rows`` that both answered,
+    mean errors ``first_error`` and ``second_error``, their ``difference``, mean ``noise`` of its
+    measured times, the device's where its own is not known, and the ``winner``, the model with the
+    smaller error; None where they differ by no more than the noise."""
 
     def count_wins(self, model: str | None) -> int:
         """Count the kernels that a model wins; None counts those that none does."""
-        return sum(one.winner == model for one in self.kernels)
+        return sum(one["winner"] == model for one in self.kernels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,13 +202,15 @@ def _compare_device(
     scores = [report.score(name, device) for name in names]
     usual = next((one.noise for one in scores if one.noise is not None), None)
     linear = {
-        one.group: one.linear_error
+        one["group"]: one["linear_error"]
         for score in sorted(scores, key=lambda one: -one.unanswered)
         for one in score.groups
-        if one.linear_error is not None
+        if one["linear_error"] is not None
     }
     # Groups' mean errors, as the paper's Table 3 averages them.
-    groups = paired.groupby("group")[["first", "second"]].mean()
+    groups = paired.groupby("group").agg(
+        first_error=("first", "mean"), second_error=("second", "mean")
+    )
     groups["linear_error"] = [linear.get(str(one), np.nan) for one in groups.index]
     kernels = paired.groupby("kernel").agg(
         rows=("first", "size"), first_error=("first", "mean"), second_error=("second", "mean"),
@@ -251,8 +232,8 @@ def _compare_device(
         low=low,
         high=high,
         noise=usual,
-        classes=average_classes(groups, ComparedClass, first_error="first", second_error="second"),
-        kernels=tuple(ComparedKernel(**one) for one in list_known(by_difference)),
+        classes=average_classes(groups, "first_error", "second_error"),
+        kernels=tuple(list_known(by_difference)),
     )
 
 

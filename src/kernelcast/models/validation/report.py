@@ -6,7 +6,7 @@ held out has no part in them. What is found are records that survive JSON.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from kernelcast.records.training_table import Numbers, Texts, TrainingTable
 
 if TYPE_CHECKING:  # slow to load
     import pandas as pd
+
+Rows: TypeAlias = tuple[Mapping[str, Any], ...]
+"""A table, a mapping by columns for each row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,68 +50,23 @@ def summarise_errors(errors: npt.NDArray[np.float64]) -> ErrorSummary | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClassScore:
-    """Groups that the linear model predicts about equally well (the paper's Table 3)."""
-
-    low: float
-    high: float | None
-    """Linear model's mean error of the groups; no upper end where it is None."""
-    groups: int
-    linear_error: float | None
-    error: float | None
-    """Mean over the groups' mean errors; None without groups."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupScore:
-    group: str
-    rows: int
-    error: float
-    linear_error: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceScore:
     model: str
     device: str
     errors: ErrorSummary | None
     unanswered: int
-    classes: tuple[ClassScore, ...]
-    groups: tuple[GroupScore, ...]
-    """Every group, worst first."""
+    classes: Rows
+    """Groups that the linear model predicts about equally well (the paper's Table 3): ``low`` and
+    ``high`` of its mean error (None: no end), number of ``groups``, and the means of their mean
+    errors, ``linear_error`` and ``error``, None without groups."""
+    groups: Rows
+    """Every ``group``, worst first: ``rows``, ``error`` and ``linear_error``."""
     noise: float | None
     """Mean noise of the measurements: half the 10-90 % spread over the median."""
     coverage: float | None
     half_width: float | None
     """Median of the factor between the middle and the ends of intervals, less 1."""
     in_domain: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankingScore:
-    """How well one model tells which device is fastest."""
-
-    model: str
-    problems: int
-    """Launches measured on several devices."""
-    differing: int
-    """Those in which the fastest device leads by more than 10 %."""
-    top_1: float | None
-    """Share of `differing` in which the model names the fastest device."""
-    mean_regret: float | None
-    worst_regret: float | None
-    """Time on the device that the model names over that on the fastest, over all problems."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRows:
-    """One model's answers, in the order of the rows; None where it had none."""
-
-    model: str
-    seconds: tuple[float | None, ...]
-    low: tuple[float | None, ...]
-    high: tuple[float | None, ...]
-    in_domain: tuple[bool, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +79,9 @@ class ValidatedRows:
     devices: tuple[str, ...]
     """Labels; groups are those held out."""
     measured_s: tuple[float, ...]
-    models: tuple[ModelRows, ...]
+    models: Rows
+    """Answers of each ``model``, in the order of the rows: lists of ``seconds``, ``low`` and
+    ``high``, None where it had no answer, and ``in_domain``."""
 
     def to_frame(self) -> "pd.DataFrame":
         import pandas as pd
@@ -132,11 +92,11 @@ class ValidatedRows:
         })  # fmt: skip
         parts = [
             launches.assign(
-                model=one.model,
-                predicted_s=np.array(one.seconds, dtype=np.float64),
-                low_s=np.array(one.low, dtype=np.float64),
-                high_s=np.array(one.high, dtype=np.float64),
-                in_domain=np.array(one.in_domain, dtype=np.bool_),
+                model=one["model"],
+                predicted_s=np.array(one["seconds"], dtype=np.float64),
+                low_s=np.array(one["low"], dtype=np.float64),
+                high_s=np.array(one["high"], dtype=np.float64),
+                in_domain=np.array(one["in_domain"], dtype=np.bool_),
             )
             for one in self.models
         ]
@@ -153,7 +113,11 @@ class ValidationReport:
     data_digest: str
     versions: Mapping[str, str]
     scores: tuple[DeviceScore, ...]
-    rankings: tuple[RankingScore, ...]
+    rankings: Rows
+    """How well each ``model`` tells which device is fastest: ``problems``, launches measured on
+    several devices; ``differing``, those in which the fastest leads by more than 10 %; ``top_1``,
+    the share of these in which the model names it; ``mean_regret`` and ``worst_regret``, time on
+    the device that the model names over that on the fastest, over all problems."""
     refused: Mapping[str, str]
     """Why a model could not be trained, by its name and device."""
     rows: ValidatedRows
@@ -164,7 +128,7 @@ class ValidationReport:
 
     @property
     def models(self) -> tuple[str, ...]:
-        return tuple(one.model for one in self.rows.models)
+        return tuple(one["model"] for one in self.rows.models)
 
     def score(self, model: str, device: str) -> DeviceScore:
         for one in self.scores:
@@ -192,9 +156,6 @@ report_to_json, report_from_json = _DOCUMENT.write, _DOCUMENT.read
 
 
 Report = Callable[[int, int], None]
-R = TypeVar("R")
-
-
 _Rows = npt.NDArray[np.intp]
 
 
@@ -272,14 +233,12 @@ def validate(  # noqa: PLR0913 - what is validated, how it is divided, and who d
     answers = []
     for model, (*times, in_domain) in zip(models, found, strict=True):
         seconds, low, high = (
-            tuple(one if np.isfinite(one) else None for one in column.tolist()) for column in times
+            [one if np.isfinite(one) else None for one in column.tolist()] for column in times
         )
-        answers.append(
-            ModelRows(
-                model=model.name, seconds=seconds, low=low, high=high,
-                in_domain=tuple((in_domain == 1).tolist()),
-            )
-        )  # fmt: skip
+        answers.append({
+            "model": model.name, "seconds": seconds, "low": low, "high": high,
+            "in_domain": (in_domain == 1).tolist(),
+        })  # fmt: skip
     validated = ValidatedRows(
         keys=tuple(known.keys), groups=tuple(groups), kernels=tuple(known.kernels),
         devices=tuple(known.devices), measured_s=tuple(known.seconds.tolist()),
@@ -329,16 +288,14 @@ CLASSES = ((0.0, 0.05), (0.05, 0.1), (0.1, None))
 """The error classes of the paper's Table 3."""
 
 
-def score_rows(
-    table: TrainingTable, rows: ValidatedRows
-) -> tuple[tuple[DeviceScore, ...], tuple[RankingScore, ...]]:
+def score_rows(table: TrainingTable, rows: ValidatedRows) -> tuple[tuple[DeviceScore, ...], Rows]:
     linear = np.abs(table.linear_s - table.seconds) / table.seconds
     columns = {"linear_error": linear, "noise": table.noise, "problem": table.problems}
     count = len(rows.models)
     frame = rows.to_frame().assign(**{name: np.tile(one, count) for name, one in columns.items()})
     scores: list[DeviceScore] = []
-    rankings: list[RankingScore] = []
-    for model in (one.model for one in rows.models):
+    rankings = []
+    for model in (one["model"] for one in rows.models):
         of_model = frame[frame["model"] == model]
         for device in sorted(set(rows.devices)):
             own = of_model[of_model["device"] == device]
@@ -355,10 +312,8 @@ def score_rows(
                 device=device,
                 errors=summarise_errors(known["error"].to_numpy()),
                 unanswered=len(own) - len(known),
-                classes=average_classes(
-                    groups, ClassScore, linear_error="linear_error", error="error"
-                ),
-                groups=tuple(GroupScore(**one) for one in list_known(worst_first.reset_index())),
+                classes=average_classes(groups, "linear_error", "error"),
+                groups=tuple(list_known(worst_first.reset_index())),
                 noise=mean_of(own["noise"]),
                 coverage=mean_of(inside),
                 half_width=None if known.empty else float(width.median()),
@@ -376,27 +331,22 @@ def score_rows(
         second = second.set_axis(known.loc[second.index, "problem"]).reindex(best.index)
         is_differing = (second > 1.1 * best).to_numpy()
         regret: pd.Series[float] = chosen / best
-        rankings.append(RankingScore(
-            model=model,
-            problems=len(regret),
-            differing=int(is_differing.sum()),
-            top_1=mean_of(regret[is_differing] == 1.0),
-            mean_regret=float(regret.mean()),
-            worst_regret=float(regret.max()),
-        ))  # fmt: skip
+        rankings.append({
+            "model": model, "problems": len(regret), "differing": int(is_differing.sum()),
+            "top_1": mean_of(regret[is_differing] == 1.0), "mean_regret": float(regret.mean()),
+            "worst_regret": float(regret.max()),
+        })  # fmt: skip
     return tuple(scores), tuple(rankings)
 
 
-def average_classes(
-    groups: "pd.DataFrame", make: Callable[..., R], **columns: str
-) -> tuple[R, ...]:
-    """Average columns over the groups of each class; the names are those of a record's fields."""
+def average_classes(groups: "pd.DataFrame", *columns: str) -> Rows:
+    """Average columns over the groups of each class."""
     error = groups["linear_error"]
     found = []
     for low, high in CLASSES:
         some = groups[(error >= low) & (error < (np.inf if high is None else high))]
-        means = {name: mean_of(some[column]) for name, column in columns.items()}
-        found.append(make(low=low, high=high, groups=len(some), **means))
+        means = {name: mean_of(some[name]) for name in columns}
+        found.append({"low": low, "high": high, "groups": len(some), **means})
     return tuple(found)
 
 

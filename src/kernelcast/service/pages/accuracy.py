@@ -236,13 +236,13 @@ def make_view(
         comparison = results.read_comparison(job.result)
     else:
         report = results.read_report(job.result)
-        models = tuple(one.model for one in report.rows.models)
+        models = report.models
         if len(models) < 2:
             raise InputError(
                 f"this validation, leaving one {report.split} out, has the model {models[0]} "
                 "alone; start one of several models, or a comparison"
             )
-        silent = {one.model for one in report.rows.models if not any(one.seconds)}
+        silent = {one["model"] for one in report.rows.models if not any(one["seconds"])}
 
         def choose(usual: Sequence[str], other: str) -> str:
             """Choose an analytic or a learned model that has answered."""
@@ -291,10 +291,10 @@ def _picture_comparison(
         groups: dict[str, list[Point]] = {}
         for kernel in device.kernels:
             point = Point(
-                x=max(kernel.first_error, 1e-4), y=max(kernel.second_error, 1e-4),
-                label=kernel.kernel, link=link_kernel(kernel.kernel),
+                x=max(kernel["first_error"], 1e-4), y=max(kernel["second_error"], 1e-4),
+                label=kernel["kernel"], link=link_kernel(kernel["kernel"]),
             )  # fmt: skip
-            winner = "within noise" if kernel.winner is None else f"{kernel.winner} is better"
+            winner = f"{kernel['winner']} is better" if kernel["winner"] else "within noise"
             groups.setdefault(winner, []).append(point)
         found["kernels"] = Figure(
             name=f"kernels-{first}-{second}-{device.device}",
@@ -342,18 +342,16 @@ def _picture_differences(
 
 
 def _picture_groups(explained: "Sequence[results.ExplainedError]") -> Figure:
-    names = sorted({share.group for one in explained for share in one.attribution.groups})
+    shares = [
+        {each["group"]: each["contribution"] for each in one.attribution.groups}
+        for one in explained
+    ]
     series = [
         make_series(
             name, range(len(explained)),
-            [
-                100 * sum(each.contribution for each in one.attribution.groups
-                          if each.group == name)
-                for one in explained
-            ],
-            "bars",
+            [100 * one.get(name, 0.0) for one in shares], "bars",
         )
-        for name in names
+        for name in sorted({name for one in shares for name in one})
     ]  # fmt: skip
     needed = [100 * (one.needed - one.attribution.base) for one in explained]
     series.append(make_series("would have been right", range(len(explained)), needed, "bars"))
