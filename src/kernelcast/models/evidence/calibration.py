@@ -18,7 +18,7 @@ from kernelcast.models.evidence.model import (
     list_answer_values,
     name_situation,
 )
-from kernelcast.models.evidence.sizes import KnownSize, SizeSettings, fit_sizes, tabulate_sizes
+from kernelcast.models.evidence.sizes import KnownSize, SizeSettings, fit_sizes, predict_size
 from kernelcast.models.regression import (
     LEARNERS,
     FittedRegression,
@@ -87,9 +87,8 @@ def gather(
             ]  # fmt: skip
         if not known:
             return []
-        told = tabulate_sizes(known, model.sizes).predict(
-            row.size.log_work, row.size.at_s, row.size.working_set_bytes
-        )
+        size = row.size
+        told = predict_size(known, model.sizes, size.log_work, size.at_s, size.working_set_bytes)
         found.append(model.rest_on_samples(told) if "estimates" in wanted else told)
     if "run" in wanted:
         if not row.runs:

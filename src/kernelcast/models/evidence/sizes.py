@@ -81,97 +81,48 @@ class KnownSize:
         return self.log_work[_INSTRUCTIONS] - self.log_work[_ITEMS]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SizeTable:
-    settings: SizeSettings
-    known: tuple[KnownSize, ...]
-    caches: Mapping[str, float]
-    measure: int
-    work: Numbers
-    at_s: Numbers
-    beside: Numbers  # share of the known times that may be no work
-    level: float
-    coefficients: Numbers
-    inverse: Numbers
-    left_out: float  # median error of sizes that are left out
+def predict_size(
+    known: Sequence[KnownSize],
+    settings: SizeSettings,
+    log_work: Sequence[float],
+    at_s: float,
+    working_set_bytes: float = math.nan,
+    caches: Mapping[str, float] | None = None,
+) -> Piece:
+    """Say what sizes of one kernel (same source, options and device) tell of another one.
 
-    def predict(
-        self, log_work: Sequence[float], at_s: float, working_set_bytes: float = math.nan
-    ) -> Piece:
-        """Say what the sizes tell of another one; the note names the measure of work, and a cache
-        whose size lies between the working set and all known ones."""
-        work = log_work[self.measure]
-        if math.isnan(work):
-            msg = f"other sizes: {MEASURES[self.measure]} of this one is not known; count it first"
-            raise InputError(msg)
-        settings, apart = self.settings, self.work - work
-        centre = self.work.mean()
-        slope = settings.slope_sd**2 * (work - centre)
-        shared = _relate(settings, np.abs(apart), np.abs(self.at_s - at_s))
-        shared += slope * (self.work - centre)
-        own = (
-            _LEVEL**2 + settings.size_sd**2 + settings.time_sd**2 + slope * (work - centre)
-            + noise_variance(settings, settings.usual_noise)
-        )  # fmt: skip
-        left = own - float(shared @ self.inverse @ shared)
-        # What rounding may leave nothing of: no error is below 0.1 %.
-        variance = settings.scale * max(left, 1e-6)
-        # How far off work alone foretells if a part of a known time does not grow with it.
-        variance += float(np.abs(np.log1p(self.beside * np.expm1(apart))).min()) ** 2
-        mixes = [one.mix for one in self.known]
-        mix = log_work[_INSTRUCTIONS] - log_work[_ITEMS]
-        if math.isfinite(mix) and all(map(math.isfinite, mixes)):
-            # Work-items that do more or less than those of known sizes.
-            beyond = max(0.0, mix - max(mixes), min(mixes) - mix)
-            # How far time may stray from instructions, where work-items execute e times as many as
-            # any known.
-            variance += (beyond * (0.15 if self.measure != _ITEMS else 1.0)) ** 2
-        known_bytes = [one.working_set_bytes for one in self.known]
-        boundary = find_boundary(working_set_bytes, known_bytes, self.caches)
-        outside = f", beyond the size of {boundary}" if boundary else ""
-        return Piece(
-            kind=Kind.OTHER_SIZES,
-            log_seconds=work + self.level + float(shared @ self.coefficients),
-            variance=variance + (settings.crossing_sd**2 if boundary else 0.0),
-            note=f"{len(self.known)} sizes by {MEASURES[self.measure]}{outside}",
-        )
-
-
-def tabulate_sizes(
-    known: Sequence[KnownSize], settings: SizeSettings, caches: Mapping[str, float] | None = None
-) -> SizeTable:
-    """Get sizes of one kernel (same source, options and device) ready."""
+    The note names the measure of work, and a cache whose size lies between the working set and all
+    known ones.
+    """
     if not known:
         raise InputError("other sizes: none are known; give at least one")
     # Of more known sizes the latest count: more bring no accuracy, and cost time.
-    latest = tuple(sorted(known, key=lambda one: one.at_s)[-16:])
+    latest = sorted(known, key=lambda one: one.at_s)[-16:]
+    measured_at_s = np.array([one.at_s for one in latest])
+    log_seconds = np.array([one.log_seconds for one in latest])
+    # Share of the known times that may be no work: what a launch may take beside it. 3 us on
+    # Intel's runtime, 8 us on PoCL, 230 us on rusticl.
+    beside = np.minimum(100e-6 * np.exp(-log_seconds), 0.99)
+    doubt = (np.log1p(-beside) - np.log1p(-beside.min())) ** 2
+    own_noise = np.array([noise_variance(settings, one.noise) for one in latest]) + doubt
+    # Votes of a size on the kernel's rate; fewer, down to none, the less of its time is work.
+    votes = np.rint(4.0 / (1.0 + doubt)).astype(np.int64)
 
-    def tabulate(measure: int) -> SizeTable:
+    def tabulate(measure: int) -> tuple[float, int, Numbers, float, Numbers, Numbers]:
+        """Return the median error of sizes that are left out, and what a prediction is made of."""
         work = np.array([one.log_work[measure] for one in latest])
-        at_s = np.array([one.at_s for one in latest])
-        log_seconds = np.array([one.log_seconds for one in latest])
-        # What a launch may take beside its work: 3 us on Intel's runtime, 8 us on PoCL, 230 us on
-        # rusticl.
-        beside = np.minimum(100e-6 * np.exp(-log_seconds), 0.99)
-        doubt = (np.log1p(-beside) - np.log1p(-beside.min())) ** 2
         rates = log_seconds - work
-        # Votes of a size on the kernel's rate; fewer, down to none, the less of its time is work.
-        votes = np.rint(4.0 / (1.0 + doubt)).astype(np.int64)
         level = float(np.median(np.repeat(rates, votes)))
         rates -= level
-        noise = np.array([noise_variance(settings, one.noise) for one in latest]) + doubt
-        usual = settings.size_sd**2 + settings.time_sd**2 + noise
+        usual = settings.size_sd**2 + settings.time_sd**2 + own_noise
         # Sizes farther off than so many standard deviations lose their weight.
         trust = np.minimum(1.0, 3.0**2 * usual / np.maximum(rates**2, 1e-300))
-        noise += usual * (1.0 / trust - 1.0)
-        covariance = relate_sizes(settings, work, at_s) + np.diag(noise)
+        noise = own_noise + usual * (1.0 / trust - 1.0)
+        covariance = relate_sizes(settings, work, measured_at_s) + np.diag(noise)
         inverse = np.linalg.inv(covariance).astype(np.float64, copy=False)
-        coefficients: Numbers = inverse @ rates
-        return SizeTable(
-            settings=settings, known=latest, caches=caches or {}, measure=measure, work=work,
-            at_s=at_s, beside=beside, level=level, coefficients=coefficients, inverse=inverse,
-            left_out=float(np.median(np.abs(coefficients / np.diag(inverse)))),
-        )  # fmt: skip
+        coefficients = inverse @ rates
+        left_out = float(np.median(np.abs(coefficients / np.diag(inverse))))
+        return left_out, measure, work, level, inverse, coefficients
 
     is_counted = all(math.isfinite(one.mix) for one in latest)
     best = tabulate(_INSTRUCTIONS if is_counted else _ITEMS)
@@ -179,15 +130,49 @@ def tabulate_sizes(
         items = tabulate(_ITEMS)
         # Where known work-items all do as much, the two differ by rounding alone.
         # A measure is better from such a share of the other one's error on.
-        if items.left_out < 0.9 * best.left_out:
+        if items[0] < 0.9 * best[0]:
             best = items
-        least = settings.gain * best.left_out
-        for measure in {*range(len(MEASURES))} - {best.measure}:
+        least = settings.gain * best[0]
+        for measure in {*range(len(MEASURES))} - {best[1]}:
             if all(math.isfinite(one.log_work[measure]) for one in latest):
                 found = tabulate(measure)
-                if found.left_out < least:
-                    best, least = found, found.left_out
-    return best
+                if found[0] < least:
+                    best, least = found, found[0]
+    _, measure, known_work, level, inverse, coefficients = best
+    work = log_work[measure]
+    if math.isnan(work):
+        msg = f"other sizes: {MEASURES[measure]} of this one is not known; count it first"
+        raise InputError(msg)
+    apart, centre = known_work - work, known_work.mean()
+    slope = settings.slope_sd**2 * (work - centre)
+    shared = _relate(settings, np.abs(apart), np.abs(measured_at_s - at_s))
+    shared += slope * (known_work - centre)
+    own = (
+        _LEVEL**2 + settings.size_sd**2 + settings.time_sd**2 + slope * (work - centre)
+        + noise_variance(settings, settings.usual_noise)
+    )  # fmt: skip
+    left = own - float(shared @ inverse @ shared)
+    # What rounding may leave nothing of: no error is below 0.1 %.
+    variance = settings.scale * max(left, 1e-6)
+    # How far off work alone foretells if a part of a known time does not grow with it.
+    variance += float(np.abs(np.log1p(beside * np.expm1(apart))).min()) ** 2
+    mixes = [one.mix for one in latest]
+    mix = log_work[_INSTRUCTIONS] - log_work[_ITEMS]
+    if math.isfinite(mix) and is_counted:
+        # Work-items that do more or less than those of known sizes.
+        beyond = max(0.0, mix - max(mixes), min(mixes) - mix)
+        # How far time may stray from instructions, where work-items execute e times as many as any
+        # known.
+        variance += (beyond * (0.15 if measure != _ITEMS else 1.0)) ** 2
+    known_bytes = [one.working_set_bytes for one in latest]
+    boundary = find_boundary(working_set_bytes, known_bytes, caches or {})
+    outside = f", beyond the size of {boundary}" if boundary else ""
+    return Piece(
+        kind=Kind.OTHER_SIZES,
+        log_seconds=work + level + float(shared @ coefficients),
+        variance=variance + (settings.crossing_sd**2 if boundary else 0.0),
+        note=f"{len(latest)} sizes by {MEASURES[measure]}{outside}",
+    )
 
 
 Noise = TypeVar("Noise", float, Numbers)

@@ -34,7 +34,7 @@ from kernelcast.models.evidence.model import (
     SampledMoment,
     find_uncalibrated,
 )
-from kernelcast.models.evidence.sizes import MEASURES, KnownSize, measure_work, tabulate_sizes
+from kernelcast.models.evidence.sizes import MEASURES, KnownSize, measure_work, predict_size
 from kernelcast.predictor.answering.composing import Basis
 from kernelcast.predictor.answering.launch_history import Claim, LaunchHistory, Seen, claim
 from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRequest
@@ -194,8 +194,10 @@ class KnownKernel:
                     and (math.isfinite(one.log_work[_INSTRUCTIONS]) or not decides_instructions)
                 ]
                 if others:
-                    table = tabulate_sizes(others, model.sizes, caches)
-                    told = table.predict(size.log_work, time.time(), size.working_set_bytes)
+                    told = predict_size(
+                        others, model.sizes, size.log_work, time.time(), size.working_set_bytes,
+                        caches,
+                    )  # fmt: skip
                     return (model.rest_on_samples(told) if known is estimated else told,)
         return ()
 

@@ -22,7 +22,7 @@ from kernelcast.models.evidence.model import (
     model_from_json,
     model_to_json,
 )
-from kernelcast.models.evidence.sizes import tabulate_sizes
+from kernelcast.models.evidence.sizes import predict_size
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Interval
 from support.evidence import SAMPLE_SD, make_moment, make_rows
@@ -88,8 +88,8 @@ def test_estimated_sizes_share_what_the_sampler_gets_wrong(
     model: EvidenceModel, rows: list[EvidenceRow]
 ) -> None:
     """Rest on the sampler, and never weigh as much as observed ones."""
-    sizes = tabulate_sizes([one.size for one in rows[1:5]], model.sizes)
-    observed = sizes.predict(rows[0].size.log_work, 0.0)
+    known = [one.size for one in rows[1:5]]
+    observed = predict_size(known, model.sizes, rows[0].size.log_work, 0.0)
     estimated = model.rest_on_samples(observed)
     assert estimated.variance > observed.variance
     assert estimated.basis == model.weigh_samples(make_moment(0.0)).basis
