@@ -8,7 +8,7 @@ numbers are rounded, and the file names rows and libraries.
 import shutil
 from pathlib import Path
 
-from kernelcast.models.evidence.model import publish_evidence
+from kernelcast.models.evidence.model import model_to_json
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.trained_models import find_shipped
 from kernelcast.sampling.plan import SAMPLER
@@ -28,7 +28,7 @@ def main() -> None:
         if name.startswith("evidence_runtime/"):
             correction = model.correction
             told = "no correction" if correction is None else f"corrected by {correction.learner}"
-            version = publish_evidence(files, name, model)
+            version = files.publish(name, model_to_json(model))
             print(f"{name}: {version}, {model.facts['rows']} rows, {told}")
 
 

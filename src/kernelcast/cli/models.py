@@ -9,6 +9,7 @@ from kernelcast.cli import options as option
 from kernelcast.cli.terminal import Group, present
 from kernelcast.cli.training import REGISTRY
 from kernelcast.models.evidence.model import load_evidence, model_to_json
+from kernelcast.models.persistence import read_model
 from kernelcast.models.validation.report import summarise_report
 from kernelcast.records.plain import pick
 from kernelcast.reports.numbers import NOTHING
@@ -72,7 +73,7 @@ def show_model(
         }  # fmt: skip
         present({**known, **found}, facts)
         return
-    stored = registry.load(name, wanted)
+    stored = read_model(*registry.load(name, wanted))
     told = stored.describe()
     facts |= {
         "schema": f"{told['schema']} ({len(told['features'])} features)",

@@ -114,7 +114,7 @@ def train(
             is_pooled and name not in {DEFAULT_MODEL, POOLED_MODEL},
     })  # fmt: skip
     name, started_s = POOLED_MODEL if is_pooled else name, time.time()
-    from kernelcast.models.evidence.model import publish_evidence
+    from kernelcast.models.evidence.model import model_to_json
     from kernelcast.models.persistence import write_model
     from kernelcast.models.time_models import make_model
     from kernelcast.models.validation.report import summarise_report
@@ -142,9 +142,9 @@ def train(
 
     def keep(one: "StoredModel") -> None:
         if registry is not None:
-            place = f"{registry.url}/{one.name} as {registry.publish(one)}"
+            place = f"{registry.url}/{one.name} as {registry.publish(one.name, write_model(one))}"
         elif out is not None:
-            write_bytes(str(out), write_model(one))
+            write_bytes(str(out), write_model(one).encode())
             place = str(out)
         kept.answers.append((one, place))
 
@@ -161,7 +161,7 @@ def train(
         calibrated = [
             {
                 "name": one,
-                "place": f"{registry.url}/{one} as {publish_evidence(registry, one, model)}",
+                "place": f"{registry.url}/{one} as {registry.publish(one, model_to_json(model))}",
                 "devices": devices, "rows": model.facts["rows"], "calibrated": dict(model.facts),
             }
             for one, model, devices in calibrate_evidence(seen, tables.machines_beside(sources))

@@ -7,13 +7,7 @@ from typing import Any, Final
 
 from kernelcast.models.time_models import FittedModel, TimeModel, make_model
 from kernelcast.models.validation.report import ValidationReport, report_to_json
-from kernelcast.models.versioned_files import (
-    CONVERTER,
-    Document,
-    ModelFileError,
-    VersionedFiles,
-    list_versions,
-)
+from kernelcast.models.versioned_files import CONVERTER, Document, ModelFileError, list_versions
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 
@@ -67,23 +61,12 @@ _DOCUMENT: Final = Document(
 )  # fmt: skip
 
 
-def write_model(stored: StoredModel) -> bytes:
+def write_model(stored: StoredModel) -> str:
     model = stored.model
     if make_model(model.name) != model.model:
         msg = f"model {model.name}: differs from the catalogue's of that name; it cannot be stored"
         raise InputError(msg)
-    return _DOCUMENT.write(stored).encode()
+    return _DOCUMENT.write(stored)
 
 
 read_model = _DOCUMENT.read
-
-
-class ModelRegistry(VersionedFiles):
-    """Versions of learned models under a folder or URL."""
-
-    def publish(self, stored: StoredModel) -> str:
-        return self.publish_bytes(stored.name, write_model(stored))
-
-    def load(self, name: str, version: str | None = None) -> StoredModel:
-        """Load a version: the one given, else the pinned one, else the latest."""
-        return read_model(*self.load_bytes(name, version))

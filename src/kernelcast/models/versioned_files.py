@@ -62,20 +62,20 @@ class ModelVersions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionedFiles:
-    """Versions of models under a folder or URL, as bytes."""
+    """Versions of models under a folder or URL, as texts of JSON."""
 
     url: str
     """Folder, or any URL that fsspec reads and writes."""
 
-    def publish_bytes(self, name: str, content: bytes) -> str:
+    def publish(self, name: str, text: str) -> str:
         """Add a version, which becomes the latest; return its number and the file's digest."""
-        known = self.find_versions(name)
+        known, content = self.find_versions(name), text.encode()
         version = f"{len(known.versions) + 1:04d}-{_digest(content)}"
         write_bytes(self._locate(name, f"{version}.json"), content)
         self._write(replace(known, versions=(*known.versions, version), latest=version))
         return version
 
-    def load_bytes(self, name: str, version: str | None) -> tuple[bytes, str]:
+    def load(self, name: str, version: str | None = None) -> tuple[bytes, str]:
         """Load a version, the one given, else the pinned one, else the latest, with its place."""
         known = self.find_model(name)
         wanted = known.choose(version) or known.versions[-1]

@@ -19,11 +19,12 @@ from kernelcast.collection.collection import (
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.devices import choose_devices
-from kernelcast.models.evidence.model import publish_evidence
-from kernelcast.models.persistence import ModelRegistry, StoredModel
+from kernelcast.models.evidence.model import model_to_json
+from kernelcast.models.persistence import StoredModel, write_model
 from kernelcast.models.time_models import make_model
 from kernelcast.models.validation.comparison import RESAMPLES, comparison_to_json
 from kernelcast.models.validation.report import report_to_json
+from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.records.device import Progress
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.observation import Observation
@@ -181,7 +182,7 @@ def _calibrate(options: Mapping[str, Any], hold: Hold, report: Report) -> object
 def _train(
     options: Mapping[str, Any],
     load: Callable[..., TrainingTable],
-    registry: ModelRegistry,
+    registry: VersionedFiles,
     report: Report,
 ) -> object:
     models: list[Plain] = []
@@ -189,10 +190,9 @@ def _train(
     left_out: list[str] = []
 
     def keep(one: StoredModel) -> None:
-        version = registry.publish(one)
         models.append({
             "name": one.name,
-            "version": version,
+            "version": registry.publish(one.name, write_model(one)),
             "rows": one.model.facts["rows"],
             "kernels": len(one.model.facts["kernels"]),
             "devices": one.model.facts["devices"],
@@ -207,7 +207,7 @@ def _train(
         report=_tell_fits(report),
     )
     calibrated = [
-        {"name": name, "version": publish_evidence(registry, name, model), "devices": devices,
+        {"name": name, "version": registry.publish(name, model_to_json(model)), "devices": devices,
          **model.facts}
         for name, model, devices in calibrate_evidence(seen, machines_beside())
     ]  # fmt: skip

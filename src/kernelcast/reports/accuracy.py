@@ -12,8 +12,6 @@ from datetime import datetime
 from statistics import fmean, median
 from typing import Any, Final
 
-# The service asks no room below the predictor: what it shows of models comes from here.
-from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.time_models import ABLATION as ABLATION
 from kernelcast.models.time_models import HYBRID
 from kernelcast.models.time_models import RIVALS as RIVALS
@@ -25,6 +23,9 @@ from kernelcast.models.validation.comparison import compare_validated as compare
 from kernelcast.models.validation.comparison import comparison_from_json
 from kernelcast.models.validation.report import ValidationReport as ValidationReport
 from kernelcast.models.validation.report import report_from_json
+
+# The service asks no room below the predictor: what it shows of models comes from here.
+from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.trained_models import find_shipped
 from kernelcast.records.contention import DEFAULT_COVERAGE
@@ -158,7 +159,7 @@ def list_used_models(registry: str | None = None) -> tuple[UsedModel, ...]:
     """List the models in use: those of the registry, then those shipped that it does not have."""
     found: dict[str, UsedModel] = {}
     for place, is_shipped in ((choose_registry(registry), False), (find_shipped(), True)):
-        for one in ModelRegistry(url=place).list_models():
+        for one in VersionedFiles(url=place).list_models():
             if one.used is not None and one.name not in found:
                 found[one.name] = UsedModel(name=one.name, version=one.used, is_shipped=is_shipped)
     return tuple(found.values())

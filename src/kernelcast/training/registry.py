@@ -3,13 +3,10 @@
 import os
 import re
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.models.versioned_files import ModelVersions as ModelVersions  # for services
-
-if TYPE_CHECKING:
-    from kernelcast.models.persistence import ModelRegistry
+from kernelcast.models.versioned_files import VersionedFiles
 
 MODELS_VARIABLE = "KERNELCAST_MODELS"
 """Environment variable that names another registry, for instance one that machines share."""
@@ -23,11 +20,9 @@ def choose_registry(url: str | None = None) -> str:
     return url or os.environ.get(MODELS_VARIABLE) or str(data_folder() / "models")
 
 
-def open_registry(url: str | None = None) -> "ModelRegistry":
+def open_registry(url: str | None = None) -> VersionedFiles:
     """Open a registry; the place need not exist yet."""
-    from kernelcast.models.persistence import ModelRegistry
-
-    return ModelRegistry(url=choose_registry(url))
+    return VersionedFiles(url=choose_registry(url))
 
 
 def name_model(model: str, device: str | None = None) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kernelcast.launches.data_store import STORE_VARIABLE
-from kernelcast.models.persistence import ModelRegistry, StoredModel
 from kernelcast.models.validation.report import report_from_json
+from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.records.observation import Observation
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.reports import drawing
@@ -55,16 +55,16 @@ def test_a_device_that_cannot_be_served_ends_with_status_1(
 def test_an_interrupt_keeps_what_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """Models before the interrupt stay in the registry."""
     give_rows(monkeypatch, TABLE)
-    publish = ModelRegistry.publish
+    publish = VersionedFiles.publish
     calls: list[str] = []
 
-    def interrupt(registry: ModelRegistry, stored: StoredModel) -> str:
+    def interrupt(registry: VersionedFiles, name: str, text: str) -> str:
         if len(calls) == 1:
             raise KeyboardInterrupt
         calls.append("")
-        return publish(registry, stored)
+        return publish(registry, name, text)
 
-    monkeypatch.setattr(ModelRegistry, "publish", interrupt)
+    monkeypatch.setattr(VersionedFiles, "publish", interrupt)
     result = train()
     assert result.exit_code == 130
     assert "interrupted" in result.stderr

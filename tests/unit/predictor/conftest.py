@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kernelcast.features.vector import make_schema
-from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.time_models import FittedModel, make_model
+from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.processes import LaunchRow
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.training_data.store import Store, open_store
@@ -27,8 +27,8 @@ def hybrid(synthetic_table: TrainingTable) -> FittedModel:
 
 
 @pytest.fixture
-def registry(tmp_path: Path, hybrid: FittedModel) -> ModelRegistry:
-    found = ModelRegistry(url=str(tmp_path / "models"))
+def registry(tmp_path: Path, hybrid: FittedModel) -> VersionedFiles:
+    found = VersionedFiles(url=str(tmp_path / "models"))
     publish_correction(found, hybrid)
     return found
 

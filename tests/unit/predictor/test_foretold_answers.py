@@ -18,9 +18,8 @@ from kernelcast.models.evidence.model import (
     PlainVariance,
     find_half_width,
     load_shipped,
-    publish_evidence,
+    model_to_json,
 )
-from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.measuring import model_alone
 from kernelcast.predictor.answering.processes import ModelTask
@@ -33,6 +32,7 @@ from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training.settings import CPU_MODEL, TrainingSettings
 from kernelcast.training.training import train
 from kernelcast.training_data.store import Store
+from support.corrections import publish_model
 from support.evidence import make_rows
 from support.fake_executor import (
     DEVICE,
@@ -106,7 +106,7 @@ def publish(folder: Path, revision: int = REVISION, **plain: PlainVariance) -> s
     known = found.plain | {Kind(name): one for name, one in plain.items()}
     evidence = replace(found, plain=known, facts={**found.facts, CPU_MODEL: revision})
     files = VersionedFiles(url=str(folder))
-    publish_evidence(files, f"evidence/{DEVICE.id}", evidence)
+    files.publish(f"evidence/{DEVICE.id}", model_to_json(evidence))
     return files.url
 
 
@@ -153,9 +153,9 @@ def test_a_model_of_rows_without_samples_answers_with_its_interval(
         "samplers": [1.0] * len(rows),
         "seconds": [1e-6 * size * (1 + 0.02 * kernel) for kernel, size in rows],
     })  # fmt: skip
-    registry = ModelRegistry(url=str(tmp_path / "own"))
+    registry = VersionedFiles(url=str(tmp_path / "own"))
     (trained,) = train(table, "static", TrainingSettings(with_validation=False)).trained
-    registry.publish(trained)
+    publish_model(registry, trained.name, trained.model)
     modelled.values = {"static.work_items_count": 3e4}
 
     def ask(**options: Any) -> Estimate:  # noqa: ANN401 - of a predictor

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.persistence import ModelRegistry
+from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.processes import LaunchRow
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
@@ -185,7 +185,7 @@ def test_refined_answers_are_kept(executor: FakeExecutor, store: Store) -> None:
 
 
 def test_samples_without_features_do_not_answer_where_a_model_waits_for_them(
-    executor: FakeExecutor, store: Store, registry: ModelRegistry, known_row: LaunchRow
+    executor: FakeExecutor, store: Store, registry: VersionedFiles, known_row: LaunchRow
 ) -> None:
     """A model that was trained meanwhile corrects the next answer."""
     executor.work_group_s = known_row.columns["linear_s"] / 100_000

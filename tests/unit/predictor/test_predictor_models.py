@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.persistence import ModelRegistry, StoredModel
 from kernelcast.models.time_models import FittedModel, make_model
+from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.processes import LaunchRow
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.records.device import DeviceKind
@@ -13,7 +13,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Tier
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.training_data.store import Store
-from support.corrections import publish_correction
+from support.corrections import publish_correction, publish_model
 from support.fake_executor import (
     DEVICE,
     PROBLEM,
@@ -25,7 +25,7 @@ from support.fake_executor import (
 
 
 def test_the_hybrid_answers_in_its_domain(
-    store: Store, registry: ModelRegistry, hybrid: FittedModel, known_row: LaunchRow
+    store: Store, registry: VersionedFiles, hybrid: FittedModel, known_row: LaunchRow
 ) -> None:
     """A model of the device corrects the samples, with the interval of its own errors."""
     executor = FakeExecutor(row=known_row, work_group_s=known_row.columns["linear_s"] / 100_000)
@@ -44,7 +44,7 @@ def test_the_hybrid_answers_in_its_domain(
 
 
 def test_outside_the_domain_the_linear_model_answers(
-    store: Store, registry: ModelRegistry, known_row: LaunchRow
+    store: Store, registry: VersionedFiles, known_row: LaunchRow
 ) -> None:
     """A strange launch is hardly corrected, and a warning says why."""
     values = {name: 1e6 * (one + 1) for name, one in known_row.vector.as_dict().items()}
@@ -62,7 +62,7 @@ def test_outside_the_domain_the_linear_model_answers(
 
 @pytest.mark.parametrize("failure", ["counting crashed", ""])
 def test_a_failing_hybrid_never_costs_the_answer(
-    store: Store, registry: ModelRegistry, failure: str
+    store: Store, registry: VersionedFiles, failure: str
 ) -> None:
     """Where features cannot be had, the linear answer stands; a failure is a warning."""
     predictor = make_predictor(FakeExecutor(row_failure=failure), store, registry.url)
@@ -75,7 +75,7 @@ def test_a_failing_hybrid_never_costs_the_answer(
 
 def test_counting_copies_are_built_where_a_model_gains_from_counters(
     store: Store,
-    registry: ModelRegistry,
+    registry: VersionedFiles,
     tmp_path: Path,
     known_row: LaunchRow,
     synthetic_table: TrainingTable,
@@ -86,7 +86,7 @@ def test_counting_copies_are_built_where_a_model_gains_from_counters(
     assert [(one.wants_row, one.wants_counts) for one in executor.tasks] == [(True, False)]
     gpu = replace(DEVICE, kind=DeviceKind.GPU)
     assert TrainedModels(registry.url, shipped="").takes_counters(gpu)
-    plain = ModelRegistry(url=str(tmp_path / "plain"))
+    plain = VersionedFiles(url=str(tmp_path / "plain"))
     publish_correction(plain, make_model("hybrid_without_counters").fit(synthetic_table))
     assert not TrainedModels(plain.url, shipped="").takes_counters(gpu)
 
@@ -99,7 +99,7 @@ def test_models_answer_as_soon_as_they_are_there(
     The registry is not looked at for every question.
     """
     clock, executor = SettableClock(), FakeExecutor(row=known_row)
-    registry = ModelRegistry(url=str(tmp_path / "later"))
+    registry = VersionedFiles(url=str(tmp_path / "later"))
     predictor = make_predictor(executor, store, registry.url, clock=clock)
     first = predictor.estimate(PROBLEM, DEVICE.id)
     assert "hybrid" not in first.estimates_s
@@ -117,7 +117,7 @@ def test_models_answer_as_soon_as_they_are_there(
 
 
 def test_methods_choose_who_answers(
-    store: Store, registry: ModelRegistry, hybrid: FittedModel, known_row: LaunchRow
+    store: Store, registry: VersionedFiles, hybrid: FittedModel, known_row: LaunchRow
 ) -> None:
     """Only wanted methods answer and stand side by side; nobody to answer is an error.
 
@@ -131,7 +131,7 @@ def test_methods_choose_who_answers(
     assert not executor.tasks[0].wants_row
     with pytest.raises(InputError, match="at least one of"):
         make_predictor(executor, store, methods=("two_point",))
-    registry.publish(StoredModel(name=f"ridge/{DEVICE.id}", model=hybrid))
+    publish_model(registry, f"ridge/{DEVICE.id}", hybrid)
     methods = ("linear", "hybrid", "ridge")
     beside = make_predictor(executor, store, registry.url, methods=methods)
     found = beside.estimate(PROBLEM, DEVICE.id)
@@ -140,7 +140,7 @@ def test_methods_choose_who_answers(
 
 
 def test_a_damaged_model_is_said_and_the_next_one_answers(
-    store: Store, registry: ModelRegistry, hybrid: FittedModel, known_row: LaunchRow
+    store: Store, registry: VersionedFiles, hybrid: FittedModel, known_row: LaunchRow
 ) -> None:
     """A warning names the file; then the runtime's model answers, then the samples."""
     publish_correction(registry, hybrid, "evidence_runtime/fake")

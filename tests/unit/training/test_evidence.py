@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernelcast.analytic.cpu.estimate import REVISION
-from kernelcast.models.evidence.model import load_evidence, model_to_json, publish_evidence
+from kernelcast.models.evidence.model import load_evidence, model_to_json
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.records.observation import Observation
 from kernelcast.training.evidence import calibrate_evidence, make_row, read_launches
@@ -53,7 +53,7 @@ def test_models_of_device_runtime_and_cpu_are_calibrated_and_shown(
         f"evidence/{DEVICE}", "evidence_cpu", "evidence_runtime/rusticl",
     ]  # fmt: skip
     for name, model, devices in found:
-        version = publish_evidence(registry, name, model)
+        version = registry.publish(name, model_to_json(model))
         assert load_evidence(registry, name, version).facts == model.facts
         assert devices == [DEVICE]
         assert registry.find_model(name).used == version

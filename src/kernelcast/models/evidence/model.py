@@ -429,15 +429,11 @@ _DOCUMENT = Document(
 model_to_json, model_from_json = _DOCUMENT.write, _DOCUMENT.read
 
 
-def publish_evidence(files: VersionedFiles, name: str, model: EvidenceModel) -> str:
-    return files.publish_bytes(name, model_to_json(model).encode())
-
-
 def load_evidence(
     files: VersionedFiles, name: str, version: str | None = None, *, sampler: int | None = None
 ) -> EvidenceModel:
     """Load a version: the one given, else the pinned one, else the latest."""
-    content, url = files.load_bytes(name, version)
+    content, url = files.load(name, version)
     found = model_from_json(content, url)
     if sampler is not None and sampler not in found.samplers:
         known = ", ".join(map(str, found.samplers)) or "none"

@@ -92,9 +92,9 @@ class TrainedModels:
         """Find a model of the catalogue, that of a device or one for all, and why others failed."""
 
         def load(place: str, name: str, version: str) -> "StoredModel":
-            from kernelcast.models.persistence import ModelRegistry
+            from kernelcast.models.persistence import read_model
 
-            stored = ModelRegistry(url=place).load(name, version)
+            stored = read_model(*VersionedFiles(url=place).load(name, version))
             stored.require(schema, SAMPLER)
             return stored
 

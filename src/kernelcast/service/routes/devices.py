@@ -158,7 +158,9 @@ async def show_report(name: str, call: Reader, version: str | None = None) -> Mo
         refuse_unknown("report", name)  # it is calibrated, and answers nothing alone
     wanted = versions.choose(version)
     registry = open_registry(call.service.settings.registry)
-    stored = await asyncio.to_thread(registry.load, name, wanted)
+    from kernelcast.models.persistence import read_model  # slow to import
+
+    stored = await asyncio.to_thread(lambda: read_model(*registry.load(name, wanted)))
     told = stored.describe()
     schema_id = told.pop("schema")
     return ModelReport(

@@ -6,23 +6,23 @@ from pathlib import Path
 import pytest
 
 from kernelcast.features.vector import make_schema
-from kernelcast.models.evidence.model import BUILT_IN, publish_evidence
-from kernelcast.models.persistence import ModelRegistry, StoredModel
+from kernelcast.models.evidence.model import BUILT_IN, model_to_json
 from kernelcast.models.time_models import FittedModel
+from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.trained_models import TrainedModels, find_shipped
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.sampling.plan import SAMPLER
-from support.corrections import publish_correction
+from support.corrections import publish_correction, publish_model
 from support.fake_executor import DEVICE
 
 SCHEMA = make_schema()
 
 
 def test_shipped_models_come_last(
-    registry: ModelRegistry, hybrid: FittedModel, tmp_path: Path
+    registry: VersionedFiles, hybrid: FittedModel, tmp_path: Path
 ) -> None:
     """A model of the package serves where the registry has none, and only there."""
-    shipped = ModelRegistry(url=str(tmp_path / "shipped"))
+    shipped = VersionedFiles(url=str(tmp_path / "shipped"))
     for name in (f"evidence/{DEVICE.id}", "evidence/other"):
         publish_correction(shipped, hybrid, name)
     models = TrainedModels(registry.url, shipped=shipped.url)
@@ -44,11 +44,11 @@ def test_what_is_shipped_can_be_used() -> None:
 
 
 def test_models_that_do_not_fit_are_failures_that_say_so(
-    registry: ModelRegistry, hybrid: FittedModel
+    registry: VersionedFiles, hybrid: FittedModel
 ) -> None:
     """Other features, older samples and damaged files are passed over, each with its reason."""
-    registry.publish(StoredModel(name=f"hybrid/{DEVICE.id}", model=hybrid))
-    registry.publish(StoredModel(name="hybrid/old", model=hybrid, samplers=(SAMPLER - 1,)))
+    publish_model(registry, f"hybrid/{DEVICE.id}", hybrid)
+    publish_model(registry, "hybrid/old", hybrid, samplers=(SAMPLER - 1,))
     models = TrainedModels(registry.url, shipped="")
     assert models.find(DEVICE.id, SCHEMA, "hybrid")[0] is not None
     narrow = FeatureSchema(names=SCHEMA.names[1:], version=SCHEMA.version)
@@ -57,7 +57,8 @@ def test_models_that_do_not_fit_are_failures_that_say_so(
     assert narrow.id in failures[0]
     _, (old,) = models.find("old", SCHEMA, "hybrid")
     assert f"revision {SAMPLER - 1} of the sampler, not {SAMPLER}" in old
-    publish_evidence(registry, "evidence/old", replace(BUILT_IN, samplers=(SAMPLER - 1,)))
+    old = replace(BUILT_IN, samplers=(SAMPLER - 1,))
+    registry.publish("evidence/old", model_to_json(old))
     (path,) = (Path(registry.url) / "evidence" / DEVICE.id).glob("0*.json")
     path.write_bytes(path.read_bytes()[:-10])
     for device_id, why in ((DEVICE.id, "not the file that was published"), ("old", "revision")):
