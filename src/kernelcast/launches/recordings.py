@@ -1,7 +1,6 @@
 """Keeps raw samples in a file."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,7 +12,6 @@ from kernelcast.records.device import DeviceDescription, SaturationPoint
 from kernelcast.records.errors import InputError, KernelRunError, RecordingError
 from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.explanation import AnalyticEstimate
-from kernelcast.records.machine import DevicePeaks
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.private_files import write_output
 from kernelcast.records.samples import SampleRun, TimedLaunch
@@ -35,7 +33,8 @@ class LaunchFacts:
     accesses: tuple[Access | None, ...] = ()
     """What the kernel may do with each argument, as far as the source tells."""
     notes: tuple[str, ...] = ()
-    peaks: DevicePeaks = field(default_factory=DevicePeaks)
+    peaks: Mapping[str, float] = field(default_factory=dict)
+    """What the device can do at most, see `kernelcast.records.machine.read_peaks`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +65,7 @@ class RecordedAnswer:
 
 
 def write_recordings(path: Path, recordings: Sequence[Recording]) -> None:
-    told = [asdict(one) for one in recordings]
-    for facts in (one["facts"] for one in told if one["facts"]):
-        known = {name: peak for name, peak in facts["peaks"].items() if math.isfinite(peak)}
-        facts["peaks"] = known
-    content = {"format": FORMAT_VERSION, "recordings": told}
+    content = {"format": FORMAT_VERSION, "recordings": [asdict(one) for one in recordings]}
     text = json.dumps(
         content, indent=1,
         default=lambda value: sorted(value) if isinstance(value, frozenset) else value.isoformat(),

@@ -3,14 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Annotated, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from kernelcast.records.errors import InputError, UnknownDeviceError
 from kernelcast.records.kernel import Dialect
 
 T = TypeVar("T", int, float, str, bool)
-MaybeKnown = Annotated[float, "NaN where it is not known"]
-"""A number that alone may come from a child process as NaN; all others are finite."""
 
 
 class TraitSource(StrEnum):

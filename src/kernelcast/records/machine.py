@@ -1,11 +1,10 @@
 """What the analytic models know of a device: rates, caches, latencies, costs."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from kernelcast.records.device import DeviceKind, MaybeKnown, Trait
+from kernelcast.records.device import DeviceKind, Trait
 from kernelcast.records.errors import InputError
 
 SCHEMA = "kernelcast-machine-1"
@@ -144,33 +143,23 @@ class MachineDescription:
 _FLOATS = ("fp32_fma", "fp32_add", "fp32_mul")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DevicePeaks:
-    """What a device can do at most; NaN is what is not known."""
-
-    compute_units: MaybeKnown = math.nan
-    cache_bytes: MaybeKnown = math.nan
-    bandwidth_bytes_per_s: MaybeKnown = math.nan
-    """Loads from global memory, of the best element size."""
-    flops_per_s: MaybeKnown = math.nan
-    """Single-precision operations per second."""
-
-
-def read_peaks(machine: MachineDescription | None) -> DevicePeaks:
+def read_peaks(machine: MachineDescription | None) -> dict[str, float]:
+    """Read what a device can do at most, as far as it is known: ``compute_units``, ``cache_bytes``,
+    ``bandwidth_bytes_per_s`` of loads from global memory, of the best element size, and
+    ``flops_per_s`` in single precision."""
     if machine is None:
-        return DevicePeaks()
+        return {}
     memory = machine.memory("global")
-    loads = [one.value for one in memory.load_bytes_per_s.values()] if memory else []
     kinds = (machine.instruction(name) for name in _FLOATS)
-    rates = [one.peak_per_s.value for one in kinds if one is not None and one.peak_per_s]
-    sizes = [one.size_bytes.value for one in machine.caches if one.size_bytes]
-    units = machine.compute_units
-    return DevicePeaks(
-        compute_units=math.nan if units is None else float(units.value),
-        cache_bytes=float(max(sizes, default=math.nan)),
-        bandwidth_bytes_per_s=max(loads, default=math.nan),
-        flops_per_s=max(rates, default=math.nan),
-    )
+    found: dict[str, list[float]] = {
+        "compute_units": [machine.compute_units.value] if machine.compute_units else [],
+        "cache_bytes": [one.size_bytes.value for one in machine.caches if one.size_bytes],
+        "bandwidth_bytes_per_s": (
+            [one.value for one in memory.load_bytes_per_s.values()] if memory else []
+        ),
+        "flops_per_s": [one.peak_per_s.value for one in kinds if one and one.peak_per_s],
+    }
+    return {name: float(max(values)) for name, values in found.items() if values}
 
 
 def refuse_missing(machine: str, what: str, benchmark: str) -> NoReturn:

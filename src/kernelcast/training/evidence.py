@@ -7,7 +7,7 @@ first whole run are what a first answer has.
 import hashlib
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -92,7 +92,7 @@ def make_row(
             **features,
             "sampling_s": sum(one.samples[place].sampling_s for place in chosen),
             "work_groups": float(one.launch.work_group_count or math.nan),
-            **asdict(read_peaks(machine)),
+            **read_peaks(machine),
         },
     )
 

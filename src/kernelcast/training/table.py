@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -315,7 +315,7 @@ def _describe(
         **pick(fit, "two_point_s", linear_s="seconds"),
         "linear_error": None if fit is None else fit.standard_error_s / fit.seconds,
         **pick(run, "sampling_s"),
-        **asdict(read_peaks(machine)),
+        **read_peaks(machine),
         **({} if units is None else {"compute_units": float(round(units))}),
     }  # fmt: skip
 

@@ -15,8 +15,6 @@ from functools import cache
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NoReturn, Union, get_args, get_origin
 
-from kernelcast.records.device import MaybeKnown
-
 if TYPE_CHECKING:
     import cattrs
 
@@ -77,11 +75,11 @@ def _refuse(wanted: str, value: object) -> NoReturn:
     raise NotDecodableError(f"{wanted} was expected, not {value!r:.100}")
 
 
-def _take_number(value: object, *, may_be_nan: bool = False) -> float:
+def _take_number(value: object) -> float:
     if type(value) not in {int, float}:
         _refuse("a number", value)
     number = float(value)  # type: ignore[arg-type]  # checked above
-    if not math.isfinite(number) and not (may_be_nan and math.isnan(number)):
+    if not math.isfinite(number):
         _refuse("a finite number", value)
     return number
 
@@ -101,9 +99,6 @@ def _converter() -> "cattrs.Converter":
     # A subclass of str: without its own hook it would come as plain text.
     made.register_structure_hook(StrEnum, lambda value, kind: kind(value))
     made.register_structure_hook(float, lambda value, _: _take_number(value))
-    made.register_structure_hook_func(
-        lambda kind: kind == MaybeKnown, lambda value, _: _take_number(value, may_be_nan=True)
-    )
     made.register_structure_hook(
         datetime,
         lambda value, _: (

@@ -221,7 +221,8 @@ def correct(
         failure = outcome.row_failure
     elif correction is not None and row is not None:
         estimate = annotate(estimate, model=facts)
-        values = row.vector.as_dict() | {name: row.columns[name] for name in FIGURES}
+        figures = {name: one for name, one in row.columns.items() if name in FIGURES}
+        values = row.vector.as_dict() | figures
         try:
             log_factor, distance = basis.model.find_correction(said, values)
         except (ValueError, ArithmeticError, IndexError) as error:

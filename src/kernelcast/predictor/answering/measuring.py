@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import Final
@@ -418,11 +418,11 @@ def make_row(
         touched=touched,
     )
     columns = {
+        **facts.peaks,
         "linear_s": fit.seconds,
         "linear_error": fit.standard_error_s / fit.seconds,
         "two_point_s": math.nan if fit.two_point_s is None else fit.two_point_s,
         "sampling_s": sum(one.sampling_s for one in recording.runs),
-        **asdict(facts.peaks),
         "work_groups": float(recording.ndrange.work_group_count),
         "compute_units": float(compute_units),
     }
