@@ -113,5 +113,5 @@ def test_a_damaged_index_is_found(url: str) -> None:
                 store.close()
                 store.add(make_observation(40))
         found = list(check_store(store))
-        assert {one.kind for one in found} == {FindingKind.DAMAGED}
-        assert any("observations" in one.message for one in found)
+        assert {one["kind"] for one in found} == {FindingKind.DAMAGED}
+        assert any("observations" in one["message"] for one in found)

@@ -193,28 +193,29 @@ def import_files(
     seconds) and results of auto-tuners in the T4 format are recognised by their content. A file
     that cannot be used leaves the store as it was.
     """
-    outcomes = []
+    content, lines = [], []
     with open_data_store(place) as store, progress() as report:
         for path in files:
             tuning = replace(find_tuning_files(path), device=device, time_unit=time_unit)
             if problem is not None:
                 tuning = replace(tuning, problem=problem)
             tell = prefix(report, f"{path.name}: ")
-            outcomes.append(import_file(store, path, replace=replaces, tuning=tuning, report=tell))
-    content = [
-        {"file": str(one.path), **pick(one, "kind", "licence"), **pick(one.rows, *_COUNTS),
-         "failures": one.failures}
-        for one in outcomes
-    ]  # fmt: skip
-    lines = (
-        f"{one.path}: {one.kind}, {_describe_rows(one.rows)}, {one.failures:,} failures"
-        + (f"; licence: {one.licence}" if one.licence else "")
-        + "".join(
-            f"; {count:,} rows have no {name}: a model without samples leaves them out"
-            for name, count in one.lacking.items()
-        )
-        for one in outcomes
-    )
+            found, rows, lacking = import_file(
+                store, path, replace=replaces, tuning=tuning, report=tell
+            )
+            failures = len(found.failures)
+            content.append({
+                "file": str(path), **pick(found, "kind", "licence"), **pick(rows, *_COUNTS),
+                "failures": failures,
+            })  # fmt: skip
+            lines.append(
+                f"{path}: {found.kind}, {_describe_rows(rows)}, {failures:,} failures"
+                + (f"; licence: {found.licence}" if found.licence else "")
+                + "".join(
+                    f"; {count:,} rows have no {name}: a model without samples leaves them out"
+                    for name, count in lacking.items()
+                )
+            )
     present(content, *lines)
 
 
@@ -236,18 +237,17 @@ def check_rows(
     """
     with open_data_store(place, must_exist=True) as store, progress() as report:
         found = list(check_store(store, report=lambda n: report(f"{n:,} rows looked at")))
-        is_damaged = any(one.kind is FindingKind.DAMAGED for one in found)
+        is_damaged = any(one["kind"] == FindingKind.DAMAGED for one in found)
         removes = removes and not is_damaged
-        removed = store.remove([one.key for one in found]) if removes and found else 0
-    rows = [pick(one, "kind", "key", "kernel", "device_id", "message", "advice") for one in found]
+        removed = store.remove([one["key"] for one in found]) if removes and found else 0
     parts: list[Part] = []
     if found:
         columns = ("kind", "key", "kernel", "device_id", "message: what is wrong")
-        parts = [_tabulate(rows, columns)]
-        parts += dict.fromkeys(f"{one.kind}: {one.advice}" for one in found)
+        parts = [_tabulate(found, columns)]
+        parts += dict.fromkeys(f"{one['kind']}: {one['advice']}" for one in found)
     elif not removes:
         parts = ["no damage found, every row is sound"]
-    present(rows, *parts)
+    present(found, *parts)
     if removes:
         complain(f"{removed:,} rows removed")
     return ExitStatus.FAILED if found and not removes else ExitStatus.ANSWERED

@@ -149,12 +149,12 @@ def train(
         kept.answers.append((one, place))
 
     with kept.until_interrupted(), progress_bar() as tell:
-        outcome = training.train(
+        _, refused, left_out = training.train(
             table, name, settings, keep=keep,
             report=lambda done, total: tell(done, total, "fits"),
         )  # fmt: skip
-        kept.failures += [(one, KernelcastError(why)) for one, why in outcome.refused.items()]
-        for one, why in outcome.left_out.items():
+        kept.failures += [(one, KernelcastError(why)) for one, why in refused.items()]
+        for one, why in left_out.items():
             complain(f"{one}: {why}")
     calibrated: list[dict[str, Any]] = []
     if registry is not None and not kept.is_interrupted:

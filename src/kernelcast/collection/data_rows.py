@@ -4,7 +4,7 @@ import dataclasses
 import getpass
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -16,7 +16,7 @@ from kernelcast.records.plain import CONVERTER
 from kernelcast.records.service_state import AuditRecord
 from kernelcast.service_state import OBSERVATIONS_CHANGED, find_state
 from kernelcast.training_data.importers.tuning import TuningFiles
-from kernelcast.training_data.sources import read_file
+from kernelcast.training_data.sources import SourceFile, read_file
 from kernelcast.training_data.store import AddedRows, Selection, Store
 from kernelcast.training_data.summary import observation_to_json
 
@@ -87,19 +87,6 @@ def remove_by_hand(store: Store, wanted: Selection, count: int) -> int:
 Report = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportOutcome:
-    path: Path
-    kind: str
-    licence: str
-    """Under which its data may be used; empty for data of one's own."""
-    rows: AddedRows
-    failures: int = 0
-    lacking: Mapping[str, int] = field(default_factory=dict)
-    """Rows of a table without a value of a size, by its feature: models that start from sizes leave
-    them out."""
-
-
 def import_file(
     store: Store,
     path: Path,
@@ -107,8 +94,12 @@ def import_file(
     replace: bool = False,
     tuning: TuningFiles | None = None,
     report: Report = lambda _: None,
-) -> ImportOutcome:
-    """Add what a file holds to a store; an error leaves the store as it was."""
+) -> tuple[SourceFile, AddedRows, Mapping[str, int]]:
+    """Add what a file holds to a store; an error leaves the store as it was.
+
+    Return what the file is, what was added, and how many rows of a table have no value of a size,
+    by its feature: models that start from sizes leave them out.
+    """
     if not path.is_file():
         raise InputError(f"{path}: there is no such file")
     found = read_file(path, tuning)
@@ -122,10 +113,7 @@ def import_file(
 
     rows = store.add_many(_count(note(found.observations), report), replace=replace)
     store.add_failures(found.failures)
-    return ImportOutcome(
-        path=path, kind=found.kind, licence=found.licence, rows=rows, failures=len(found.failures),
-        lacking=lacking if found.kind == "table" else {},
-    )  # fmt: skip
+    return found, rows, lacking if found.kind == "table" else {}
 
 
 def merge_stores(

@@ -199,7 +199,7 @@ def _train(
         })  # fmt: skip
 
     settings = TrainingSettings(with_validation=bool(options.get("validate", True)), jobs=1)
-    outcome = train(
+    _, refused, lacking = train(
         load(keep=seen.append, tell=left_out.append),
         options.get("model", DEFAULT_MODEL),
         settings,
@@ -211,8 +211,7 @@ def _train(
          **model.facts}
         for name, model, devices in calibrate_evidence(seen, machines_beside())
     ]  # fmt: skip
-    left_out += [f"{name}: {why}" for name, why in outcome.left_out.items()]
-    refused = dict(outcome.refused)
+    left_out += [f"{name}: {why}" for name, why in lacking.items()]
     return {"models": models, "evidence": calibrated, "refused": refused, "left_out": left_out}
 
 

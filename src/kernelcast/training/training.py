@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -114,14 +114,6 @@ def _cluster(scheduler: str | None) -> Iterator[None]:
             ) from error
 
 
-@dataclass(slots=True)
-class TrainingOutcome:
-    trained: list[StoredModel] = field(default_factory=list)
-    refused: dict[str, str] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
-    """Why a model has learned from some of its rows only."""
-
-
 def train(
     table: TrainingTable,
     name: str,
@@ -129,11 +121,17 @@ def train(
     *,
     keep: Callable[[StoredModel], None] = lambda _: None,
     report: Report = lambda _, __: None,
-) -> TrainingOutcome:
-    """Train a model for each device of a table, or one for all of them."""
+) -> tuple[list[StoredModel], dict[str, str], dict[str, str]]:
+    """Train a model for each device of a table, or one for all of them.
+
+    Return the models, why others could not be trained, and why a model has learned from some of its
+    rows only, by their names.
+    """
     model = make_model(name)
     require_rows(table)
-    outcome = TrainingOutcome()
+    models: list[StoredModel] = []
+    refused: dict[str, str] = {}
+    left_out: dict[str, str] = {}
     parts: list[tuple[str, TrainingTable, Split, Texts]] = []
     for device in [None] if model.is_pooled else list_names(table.devices):
         own = table if device is None else table.take(table.devices == device)
@@ -141,7 +139,7 @@ def train(
         kernels = len(list_names(known.kernels))
         if kernels < LEAST_GROUPS:
             shortage = describe_shortage(own, kernels, Split.KERNEL.value)
-            outcome.refused[name_model(name, device)] = shortage
+            refused[name_model(name, device)] = shortage
             continue
         by_device = model.is_pooled and len(list_names(known.devices)) >= LEAST_GROUPS
         split = Split.DEVICE if by_device else Split.KERNEL
@@ -167,13 +165,13 @@ def train(
         except InputError as error:
             sampled = np.isfinite(known.linear_s)
             kernels = len(list_names(known.kernels[sampled]))
-            outcome.refused[own_name] = (
+            refused[own_name] = (
                 f"{error} ({len(known)} rows are measured, {np.count_nonzero(sampled)} of these "
                 f"sampled, of {kernels} kernels; `kernelcast collect` measures both)"
             )
             continue
         if lacking := int(np.isnan(model.refer(known)).sum()):
-            outcome.left_out[own_name] = (
+            left_out[own_name] = (
                 f"{lacking} of {len(known)} rows are left out, they have no time that {name} "
                 f"starts from; {model.advice}"
             )
@@ -184,11 +182,11 @@ def train(
             name=own_name, model=fitted, report=found,
             samplers=tuple(sorted({int(one) for one in samplers})),
         )  # fmt: skip
-        outcome.trained.append(trained)
+        models.append(trained)
         keep(trained)
-    if not outcome.trained:
-        raise InputError("; ".join(f"{one}: {why}" for one, why in outcome.refused.items()))
-    return outcome
+    if not models:
+        raise InputError("; ".join(f"{one}: {why}" for one, why in refused.items()))
+    return models, refused, left_out
 
 
 def list_names(labels: Texts) -> list[str]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import StrEnum
 from statistics import median
@@ -124,26 +124,24 @@ _ADVICE = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    kind: FindingKind
-    message: str
-    key: str = ""
-    kernel: str = ""
-    device_id: str = ""
-
-    @property
-    def advice(self) -> str:
-        return _ADVICE[self.kind]
-
-
 def check_store(
     store: Store, *, report: Callable[[int], None] = lambda _: None
-) -> Iterator[Finding]:
-    """Have the database check itself, then look at every observation as it is there."""
+) -> Iterator[dict[str, str]]:
+    """Have the database check itself, then look at every observation as it is there.
+
+    Yields
+    ------
+    dict
+        ``kind`` (`FindingKind`), ``message`` and ``advice``, and of a row that cannot be right its
+        ``key``, ``kernel`` and ``device_id``, which are empty where the database is damaged.
+    """
+
+    def describe(kind: FindingKind, message: str, row: Row) -> dict[str, str]:
+        names = {name: str(row.get(name, "")) for name in ("key", "kernel", "device_id")}
+        return {"kind": kind, **names, "message": message, "advice": _ADVICE[kind]}
+
     damage = store.find_damage()
-    for message in damage:
-        yield Finding(kind=FindingKind.DAMAGED, message=message)
+    yield from (describe(FindingKind.DAMAGED, message, {}) for message in damage)
     if damage:
         return
     seen: dict[tuple[Any, ...], str] = {}
@@ -151,9 +149,7 @@ def check_store(
     for count, (row, schemas) in enumerate(store.read_whole_rows(), start=1):
         found = next(_examine(row, schemas, seen), None)
         if found:
-            kind, message = found
-            names = {name: str(row[name]) for name in ("key", "kernel", "device_id")}
-            yield Finding(kind=kind, message=message, **names)
+            yield describe(*found, row)
         if count % 1000 == 0:
             report(count)
     report(count)

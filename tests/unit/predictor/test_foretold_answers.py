@@ -154,7 +154,7 @@ def test_a_model_of_rows_without_samples_answers_with_its_interval(
         "seconds": [1e-6 * size * (1 + 0.02 * kernel) for kernel, size in rows],
     })  # fmt: skip
     registry = VersionedFiles(url=str(tmp_path / "own"))
-    (trained,) = train(table, "static", TrainingSettings(with_validation=False)).trained
+    (trained,), *_ = train(table, "static", TrainingSettings(with_validation=False))
     publish_model(registry, trained.name, trained.model)
     modelled.values = {"static.work_items_count": 3e4}
 

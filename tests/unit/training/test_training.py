@@ -32,10 +32,10 @@ QUICK = TrainingSettings(jobs=1, with_validation=False)
 
 def test_each_device_gets_a_model_of_its_own_rows() -> None:
     """Each learns from one device, and is judged on kernels held out of it."""
-    outcome = train(TABLE, "ridge", HERE)
-    assert [one.name for one in outcome.trained] == [f"ridge/{name}" for name in NAMES]
-    assert not outcome.refused
-    for one, name in zip(outcome.trained, NAMES, strict=True):
+    models, refused, _ = train(TABLE, "ridge", HERE)
+    assert [one.name for one in models] == [f"ridge/{name}" for name in NAMES]
+    assert not refused
+    for one, name in zip(models, NAMES, strict=True):
         own = TABLE.take(TABLE.devices == name)
         facts = one.model.facts
         assert facts["devices"] == [name]
@@ -51,14 +51,14 @@ def test_each_device_gets_a_model_of_its_own_rows() -> None:
 
 def test_one_pooled_model_learns_from_all_devices() -> None:
     """It is judged on devices held out, where there are enough to hold one out."""
-    (one,) = train(TABLE, "hybrid_pooled", HERE).trained
+    (one,), *_ = train(TABLE, "hybrid_pooled", HERE)
     facts = one.model.facts
     assert (one.name, facts["devices"], facts["rows"]) == ("hybrid_pooled", NAMES, 24)
     assert one.report is not None
     assert one.report.split == "device"
     assert one.report.rows.groups == one.report.rows.devices
     two = TABLE.take(TABLE.devices != NAMES[0])
-    (other,) = train(two, "hybrid_pooled", HERE).trained
+    (other,), *_ = train(two, "hybrid_pooled", HERE)
     assert other.report is not None
     assert other.report.split == "kernel"
     assert {*other.report.rows.groups} == {*TABLE.kernels}

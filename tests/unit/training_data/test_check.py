@@ -59,9 +59,9 @@ def test_a_spoiled_row_is_found(
     with store.write() as connection:
         connection.execute(sa.update(OBSERVATIONS).where(is_bad).values(**values))
     (found,) = check_store(store)
-    assert (found.kind, found.key, found.kernel) == (kind, BAD.key, BAD.launch.kernel.name)
-    assert message in found.message
-    assert "kernelcast data check --remove" in found.advice
+    assert (found["kind"], found["key"], found["kernel"]) == (kind, BAD.key, BAD.launch.kernel.name)
+    assert message in found["message"]
+    assert "kernelcast data check --remove" in found["advice"]
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_a_copy_is_found(store: Store, copy: Callable[[Any], Any]) -> None:
     """A row that has the very times of another is one, unless its launch is; one may stand."""
     store.add_many([copy(BAD), replace(BAD, launch=make_launch(8), measurement="x")])
     (found,) = check_store(store)
-    assert found.kind is FindingKind.DUPLICATED
-    store.remove([found.key])
+    assert found["kind"] is FindingKind.DUPLICATED
+    store.remove([found["key"]])
     assert list(check_store(store)) == []
 
 
@@ -96,7 +96,7 @@ def test_samples_may_not_exceed_the_launch(
     launches = tuple(replace(each, duration_s=times * one.seconds)
                      for each in one.samples[0].launches * repeats)  # fmt: skip
     store.add(replace(one, samples=(replace(one.samples[0], launches=launches),)))
-    found = [each.message for each in check_store(store)]
+    found = [each["message"] for each in check_store(store)]
     assert len(found) == len(told)
     assert all(part in message for part, message in zip(told, found, strict=True))
 
@@ -116,4 +116,4 @@ def test_a_database_with_a_torn_page_is_damaged(tmp_path: Path) -> None:
     with open_store(path) as store:
         found = list(check_store(store))
     assert found
-    assert {one.kind for one in found} == {FindingKind.DAMAGED}
+    assert {one["kind"] for one in found} == {FindingKind.DAMAGED}
