@@ -9,13 +9,12 @@ from kernelcast.cli import options as option
 from kernelcast.cli.terminal import Group, present
 from kernelcast.cli.training import REGISTRY
 from kernelcast.models.evidence.model import load_evidence, model_to_json
-from kernelcast.models.persistence import read_model
 from kernelcast.models.validation.report import summarise_report
 from kernelcast.records.plain import pick
 from kernelcast.reports.numbers import NOTHING
 from kernelcast.reports.presenter import Part, Section, Table
 from kernelcast.reports.validation import tabulate_scores
-from kernelcast.training.registry import ModelVersions, is_evidence, open_registry
+from kernelcast.training.registry import ModelVersions, is_evidence, load_model, open_registry
 
 _KEYS: Final = ("name", "versions", "used", "latest", "pinned")
 
@@ -73,7 +72,7 @@ def show_model(
         }  # fmt: skip
         present({**known, **found}, facts)
         return
-    stored = read_model(*registry.load(name, wanted))
+    stored = load_model(registry, name, wanted)
     told = stored.describe()
     facts |= {
         "schema": f"{told['schema']} ({len(told['features'])} features)",

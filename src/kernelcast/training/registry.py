@@ -3,10 +3,14 @@
 import os
 import re
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.models.versioned_files import ModelVersions as ModelVersions  # for services
 from kernelcast.models.versioned_files import VersionedFiles
+
+if TYPE_CHECKING:
+    from kernelcast.models.persistence import StoredModel
 
 MODELS_VARIABLE = "KERNELCAST_MODELS"
 """Environment variable that names another registry, for instance one that machines share."""
@@ -23,6 +27,13 @@ def choose_registry(url: str | None = None) -> str:
 def open_registry(url: str | None = None) -> VersionedFiles:
     """Open a registry; the place need not exist yet."""
     return VersionedFiles(url=choose_registry(url))
+
+
+def load_model(registry: VersionedFiles, name: str, version: str | None = None) -> "StoredModel":
+    """Load a version of a trained model: the one given, else the pinned one, else the latest."""
+    from kernelcast.models.persistence import read_model  # slow to import
+
+    return read_model(*registry.load(name, version))
 
 
 def name_model(model: str, device: str | None = None) -> str:

@@ -18,6 +18,7 @@ from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training.registry import (
     choose_registry,
     list_evidence_names,
+    load_model,
     name_model,
     name_runtime,
 )
@@ -92,9 +93,7 @@ class TrainedModels:
         """Find a model of the catalogue, that of a device or one for all, and why others failed."""
 
         def load(place: str, name: str, version: str) -> "StoredModel":
-            from kernelcast.models.persistence import read_model
-
-            stored = read_model(*VersionedFiles(url=place).load(name, version))
+            stored = load_model(VersionedFiles(url=place), name, version)
             stored.require(schema, SAMPLER)
             return stored
 

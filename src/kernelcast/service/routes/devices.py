@@ -15,7 +15,7 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.service.dependencies import Admin, Call, ConditionalRoute, Reader
 from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.schemas import Open, Strict, Text, of_record
-from kernelcast.training.registry import ModelVersions, is_evidence, open_registry
+from kernelcast.training.registry import ModelVersions, is_evidence, load_model, open_registry
 
 router = APIRouter(route_class=ConditionalRoute)
 
@@ -158,9 +158,7 @@ async def show_report(name: str, call: Reader, version: str | None = None) -> Mo
         refuse_unknown("report", name)  # it is calibrated, and answers nothing alone
     wanted = versions.choose(version)
     registry = open_registry(call.service.settings.registry)
-    from kernelcast.models.persistence import read_model  # slow to import
-
-    stored = await asyncio.to_thread(lambda: read_model(*registry.load(name, wanted)))
+    stored = await asyncio.to_thread(load_model, registry, name, wanted)
     told = stored.describe()
     schema_id = told.pop("schema")
     return ModelReport(
