@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
     if is_there and needs_new_version(described, yaml.safe_load(before)):
         sys.stderr.write(
             "the API has changed and its version has not; raise API_VERSION in "
-            "src/kernelcast/service/app.py\n"
+            "src/kernelcast/service/settings.py\n"
         )
         return 1
     if "--check" in arguments:

@@ -25,13 +25,13 @@ from kernelcast.client.exchange import Machine as Machine
 from kernelcast.client.exchange import Model as Model
 from kernelcast.client.exchange import Patience as Patience
 from kernelcast.client.exchange import ServiceError as ServiceError
-from kernelcast.client.exchange import ServiceIdentity as ServiceIdentity
 from kernelcast.client.exchange import StoredAnswer as StoredAnswer
 from kernelcast.client.exchange import StoredObservation as StoredObservation
 from kernelcast.client.exchange import StoredRows as StoredRows
 from kernelcast.client.exchange import WrongServiceError as WrongServiceError
 from kernelcast.records.errors import ProblemFileError
 from kernelcast.records.frames import Frame, make_frame
+from kernelcast.records.service_state import ServiceIdentity as ServiceIdentity
 
 _KEYS: Final = {"week": "week", "device": "device_id", "kernel": "kernel", "tier": "tier"}
 

@@ -18,7 +18,7 @@ import httpx
 
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
-from kernelcast.records.service_state import AnswerRecord
+from kernelcast.records.service_state import AnswerRecord, ServiceIdentity
 
 DEFAULT_URL: Final = "http://127.0.0.1:8372"
 TOKEN_VARIABLE: Final = "KERNELCAST_TOKEN"
@@ -220,22 +220,6 @@ class ConnectionFailedError(KernelcastError):
 
 class WrongServiceError(KernelcastError):
     """Is raised when something else answers at the address, or speaks another API."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceIdentity:
-    """What a service says of itself."""
-
-    instance: str
-    """Drawn when the service starts."""
-    version: str
-    """Of kernelcast."""
-    api: str
-    """Version of its API."""
-    started_at: str
-    """In ISO 8601, UTC."""
-    pid: int
-    """Of the process that was started, on the service's host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """What the predictor service remembers beside observations: tokens, jobs, who did what."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -8,6 +9,22 @@ from typing import Any, Final
 
 ANSWER_ID_BITS: Final = 10
 """The lowest bits of an answer's id are random; the others are microseconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceIdentity:
+    """What a service says of itself."""
+
+    instance: str
+    """Drawn when the service starts."""
+    version: str
+    """Of kernelcast."""
+    api: str
+    """Version of its API."""
+    started_at: str
+    """In ISO 8601, UTC."""
+    pid: int
+    """Of the process that was started, on the service's host."""
 
 
 class Scope(StrEnum):
@@ -136,3 +153,18 @@ class AnswerRecord:
         """The answer beside the programs at work then: what an observation should show."""
         low, seconds, high = (one * self.slowdown for one in (self.low, self.seconds, self.high))
         return replace(self, low=low, seconds=seconds, high=high, slowdown=1.0)
+
+    @property
+    def log_ratio(self) -> float:
+        """Logarithm of what it said, beside the programs at work then, over the measured time."""
+        return math.log(self.seconds * self.slowdown / (self.measured_s or math.nan))
+
+    def observe(self, measured_s: float, at: datetime) -> "AnswerRecord":
+        """Note how long its launch took."""
+        told = self.as_it_was
+        # Callers may report anything.
+        error = min(abs(told.seconds - measured_s) / measured_s, 1e6)
+        is_inside = told.low <= measured_s <= told.high
+        return replace(
+            self, measured_s=measured_s, observed_at=at, error=error, is_inside=is_inside
+        )

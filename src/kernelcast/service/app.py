@@ -18,7 +18,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -55,7 +55,7 @@ from kernelcast.service.pages.rendering import OF_PROGRAMS, render_error, wants_
 from kernelcast.service.routes import devices, estimates, jobs
 from kernelcast.service.schemas import ErrorAnswer, Open
 from kernelcast.service.service import Service
-from kernelcast.service.settings import API_PREFIX, CONVERTER, ServiceSettings
+from kernelcast.service.settings import API_PREFIX, API_VERSION, CONVERTER, ServiceSettings
 from kernelcast.service.telemetry import (
     LOGGER,
     Metrics,
@@ -66,8 +66,6 @@ from kernelcast.service.telemetry import (
 )
 from kernelcast.service_state import StoreError
 
-API_VERSION: Final = "1.14.0"
-"""Grows with every change of the API: docs/reference/openapi.yaml."""
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
     "4XX": {"model": ErrorAnswer, "description": "The request cannot be answered."},
     "422": {
@@ -205,19 +203,12 @@ class Readiness(Open):
 
 
 @router.get("/health")
-async def health(request: Request, service: OurService) -> Health:
+async def health(service: OurService) -> Health:
     """Tell that the process lives, and which service it is."""
-    one = service.settings.instance
-    return Health(
-        status="ok",
-        service="kernelcast",
-        instance=one.id,
-        version=one.version,
-        api=request.app.version,
-        started_at=one.started_at,
-        pid=one.pid,
-        refine_share=service.settings.refine_share if service.settings.allow_run else 0.0,
-    )
+    settings = service.settings
+    share = settings.refine_share if settings.allow_run else 0.0
+    named = asdict(settings.identity)
+    return Health(status="ok", service="kernelcast", refine_share=share, **named)
 
 
 @router.get("/ready")
@@ -469,7 +460,7 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
                 forwarded_allow_ips=list(settings.trusted_proxies),
                 limit_concurrency=settings.limits.connections,
                 # Clients notice another instance at the same address.
-                headers=[("x-kernelcast-instance", settings.instance.id)],
+                headers=[("x-kernelcast-instance", settings.identity.instance)],
                 backlog=2048,
                 timeout_graceful_shutdown=30,
                 # A worker answers uvicorn's pings once it has imported all: 0.9 s on an idle

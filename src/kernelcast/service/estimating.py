@@ -401,45 +401,36 @@ class Estimating:
         return content, told
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimedOut:
-    """A sampling that was ended, so that its launch does not block the device again.
+TimedOut = tuple[datetime, datetime, float, int, str]
+"""A sampling that was ended, so that its launch does not block the device again: when, until when
+that stands, the limit in seconds, how often it has happened one time after the other, and why.
 
-    Each is a small file that all processes of a host read, and who holds the device's lock writes.
-    """
-
-    at: datetime
-    limit_s: float
-    reason: str
-    times: int
-    """How often the launch did not end in time, one time after the other."""
-
-    @property
-    def until(self) -> datetime:
-        """Ten minutes, each further time four times as long, a day at most."""
-        stands = timedelta(minutes=10) * (1 << 2 * min(self.times - 1, 9))
-        return self.at + min(timedelta(days=1), stands)
+Each is a small file that all processes of a host read, and who holds the device's lock writes.
+"""
 
 
 def refuse_repeat(ask: Ask, metrics: Metrics) -> None:
     """Refuse a launch that has timed out, unless it may be tried again or has more time."""
     found = _find_timeout(ask)
-    if found is None or ask.timeout_s > found.limit_s or datetime.now(UTC) >= found.until:
+    if found is None:
+        return
+    at, until, limit_s, _, reason = found
+    if ask.timeout_s > limit_s or datetime.now(UTC) >= until:
         return
     metrics.sampling_refused.labels(ask.device.id).inc()
     raise ApiError(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         "kernel_timeout",
         f"{ask.device.id}: this launch did not end when it was sampled at "
-        f"{found.at:%Y-%m-%d %H:%M:%S} UTC, and is not run again before "
-        f"{found.until:%Y-%m-%d %H:%M:%S} UTC. Change its source, build options, sizes or "
+        f"{at:%Y-%m-%d %H:%M:%S} UTC, and is not run again before "
+        f"{until:%Y-%m-%d %H:%M:%S} UTC. Change its source, build options, sizes or "
         "arguments; report what whole runs take; ask for an answer that runs nothing "
         '("sampling": "never"); or start the service with a longer --timeout if it is only '
-        f"slow. It was said then: {found.reason}",
+        f"slow. It was said then: {reason}",
         detail={
-            "timed_out_at": found.at.isoformat(),
-            "not_before": found.until.isoformat(),
-            "limit_seconds": found.limit_s,
+            "timed_out_at": at.isoformat(),
+            "not_before": until.isoformat(),
+            "limit_seconds": limit_s,
         },
     )
 
@@ -451,8 +442,10 @@ def remember_timeout(ask: Ask, reason: str | None) -> None:
         if reason is None:
             _path_of(ask).unlink(missing_ok=True)
             return
-        times = 1 + (before.times if before else 0)
-        found = TimedOut(at=datetime.now(UTC), limit_s=ask.timeout_s, reason=reason, times=times)
+        now, times = datetime.now(UTC), 1 + (before[3] if before else 0)
+        # Ten minutes, each further time four times as long, a day at most.
+        stands = min(timedelta(days=1), timedelta(minutes=10) * (1 << 2 * min(times - 1, 9)))
+        found: TimedOut = (now, now + stands, ask.timeout_s, times, reason)
         keep_among(_path_of(ask), encode(found), most=_MOST)
 
 

@@ -42,7 +42,6 @@ from kernelcast.service_state import (
     OBSERVATIONS_CHANGED,
     AddedRows,
     AnswerRecord,
-    Comparison,
     ServiceState,
     Store,
     StoreError,
@@ -74,7 +73,7 @@ class Answers:
         self._writing = asyncio.Lock()
         self.recent: deque[Estimate] = deque(maxlen=200)
         """The last answers of this process with all that they rest on, oldest first."""
-        self.shifts: FIFOCache[str, Comparison] = FIFOCache(10_000)
+        self.shifts: FIFOCache[str, AnswerRecord] = FIFOCache(10_000)
         """Launches, by their keys, that take another time than was answered, for good; what this
         process has seen."""
 
@@ -157,11 +156,11 @@ class Answers:
         else:
             self._metrics.answers_lost.inc()
 
-    def _judge(self, one: Comparison) -> None:
-        answer = one.answer
-        labels = (answer.device_id, answer.tier, str(one.is_inside).lower())
+    def _judge(self, answer: AnswerRecord) -> None:
+        labels = (answer.device_id, answer.tier, str(answer.is_inside).lower())
         self._metrics.predictions.labels(*labels).inc()
-        self._metrics.prediction_error.labels(answer.tier, answer.device_id).observe(one.error)
+        error = answer.error or 0.0
+        self._metrics.prediction_error.labels(answer.tier, answer.device_id).observe(error)
         width = math.log(answer.high / answer.low) / 2
         deviation = width / NormalDist().inv_cdf((1 + answer.coverage) / 2)
         # A two-sided CUSUM on logarithms (E. S. Page, "Continuous inspection schemes", Biometrika
@@ -169,13 +168,13 @@ class Answers:
         # counts for 4 at most, so that none alone raises an alarm; 0.5 is half the smallest shift
         # that matters, 8 is evidence that suffices: by Siegmund's approximation a false alarm comes
         # once in about 9,500 observations of normal noise.
-        x = math.log(one.measured_s / one.predicted_s) / max(deviation, 0.01)
+        x = -answer.log_ratio / max(deviation, 0.01)
         x = min(max(x, -4.0), 4.0)
         up, down = self._drifts.get(answer.launch_key, (0.0, 0.0))
         up, down = max(0.0, up + x - 0.5), max(0.0, down - x - 0.5)
         if has_shifted := max(up, down) > 8.0:
             self._metrics.drifts.labels(answer.device_id).inc()
-            self.shifts[answer.launch_key] = one
+            self.shifts[answer.launch_key] = answer
         self._drifts[answer.launch_key] = (0.0, 0.0) if has_shifted else (up, down)
 
 

@@ -14,7 +14,10 @@ from cattrs.preconf.json import make_converter
 from kernelcast.launches.settings import DEFAULT_LEAST_GAIN
 from kernelcast.predictor.confinement import Protection, SandboxMode, choose_protection
 from kernelcast.records.errors import InputError
+from kernelcast.records.service_state import ServiceIdentity
 
+API_VERSION: Final = "1.14.0"
+"""Grows with every change of the API: docs/reference/openapi.yaml."""
 API_PREFIX: Final = "/v1"
 """Where the API is."""
 _RANGES: Final = {
@@ -61,14 +64,12 @@ class Limits:
                 raise InputError(msg)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Instance:
-    """A running service, all processes of one `kernelcast serve`; nothing here is secret."""
-
-    id: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
-    version: str = version("kernelcast")
-    started_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
-    pid: int = field(default_factory=os.getpid)
+def _identify_service() -> ServiceIdentity:
+    """Name a running service, all processes of one `kernelcast serve`; nothing here is secret."""
+    return ServiceIdentity(
+        instance=uuid.uuid4().hex[:16], version=version("kernelcast"), api=API_VERSION,
+        started_at=datetime.now(UTC).isoformat(timespec="seconds"), pid=os.getpid(),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +104,7 @@ class ServiceSettings:
     log_level: str = "info"
     """Least level of lines in the log: debug, info, warning or error."""
     limits: Limits = field(default_factory=Limits)
-    instance: Instance = field(default_factory=Instance)
+    identity: ServiceIdentity = field(default_factory=_identify_service)
 
     def __post_init__(self) -> None:
         for name, (least, most) in _RANGES.items():

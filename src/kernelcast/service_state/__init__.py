@@ -2,7 +2,6 @@
 
 from kernelcast.records.service_state import AnswerRecord as AnswerRecord
 from kernelcast.service_state.answers import AnswerFilter as AnswerFilter
-from kernelcast.service_state.answers import Comparison as Comparison
 from kernelcast.service_state.answers import make_id as make_id
 from kernelcast.service_state.state import OBSERVATIONS_CHANGED as OBSERVATIONS_CHANGED
 from kernelcast.service_state.state import TOKENS_CHANGED as TOKENS_CHANGED

@@ -47,34 +47,10 @@ WEEKS = make_table(
 """Sums over the answers of a week, so that a page need not read millions of them."""
 
 _AT_ONCE: Final = 500
+_NOTED: Final = ("measured_s", "observed_at", "error", "is_inside")
 _COLUMNS = ANSWERS.c
 _FOUND = select_record(ANSWERS, AnswerRecord)
 _Condition = sa.ColumnElement[bool] | sa.TextClause
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """An observation beside the answer that was given last before it."""
-
-    answer: AnswerRecord
-    measured_s: float
-    at: datetime
-
-    @property
-    def predicted_s(self) -> float:
-        """What the answer said of the machine as it was."""
-        return self.answer.as_it_was.seconds
-
-    @property
-    def error(self) -> float:
-        """|predicted - measured| / measured."""
-        # Callers may report anything.
-        return min(abs(self.predicted_s - self.measured_s) / self.measured_s, 1e6)
-
-    @property
-    def is_inside(self) -> bool:
-        answer = self.answer.as_it_was
-        return answer.low <= self.measured_s <= answer.high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +109,11 @@ class AnswerTable(Table):
         new: Sequence[AnswerRecord],
         repeats: Mapping[int, int],
         observed: Sequence[tuple[str, float, datetime]],
-    ) -> list[Comparison]:
-        """Store answers, repeats by id, and observations (launch key, seconds, when) as a whole."""
+    ) -> list[AnswerRecord]:
+        """Store answers, repeats by id, and observations (launch key, seconds, when) as a whole.
+
+        Each observation's answer is given with it.
+        """
         with self._database.write() as connection:
             if new:
                 rows = [write_row(record) for record in new]
@@ -161,10 +140,10 @@ class AnswerTable(Table):
                 sums[_name_week(one)].update(given)
             for each in compared:
                 seen: dict[str, Any] = {
-                    "observed": 1, "inside": int(each.is_inside), "error": each.error,
-                    "log_ratio": math.log(each.predicted_s / each.measured_s),
+                    "observed": 1, "inside": int(bool(each.is_inside)), "error": each.error,
+                    "log_ratio": each.log_ratio,
                 }  # fmt: skip
-                sums[_name_week(each.answer)].update(seen)
+                sums[_name_week(each)].update(seen)
             weeks = [
                 {**dict(zip(WEEK_KEYS, key, strict=True)), **dict.fromkeys(WEEK_SUMS, 0), **added}
                 for key, added in sums.items()
@@ -262,7 +241,7 @@ class AnswerTable(Table):
 
     def _compare(
         self, connection: sa.Connection, observed: Sequence[tuple[str, float, datetime]]
-    ) -> list[Comparison]:
+    ) -> list[AnswerRecord]:
         """Note what was observed of the last answer to each launch."""
         answers: dict[str, AnswerRecord] = {}
         for part in _cut([*{key for key, _, _ in observed}]):
@@ -278,16 +257,11 @@ class AnswerTable(Table):
             answer = answers.get(key)
             if answer is None:
                 continue
-            one = Comparison(answer=answer, measured_s=measured_s, at=at)
+            one = answer.observe(measured_s, at)
             compared.append(one)
-            connection.execute(
-                sa.update(ANSWERS)
-                .where(_COLUMNS.id == answer.id)
-                .values(
-                    observed=_COLUMNS.observed + 1, measured_s=measured_s, observed_at=at,
-                    error=one.error, is_inside=one.is_inside,
-                )
-            )  # fmt: skip
+            noted = {name: getattr(one, name) for name in _NOTED}
+            changed = sa.update(ANSWERS).where(_COLUMNS.id == answer.id)
+            connection.execute(changed.values(observed=_COLUMNS.observed + 1, **noted))
         return compared
 
 

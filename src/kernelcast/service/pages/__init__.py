@@ -40,30 +40,24 @@ _MOVED: Final = {
 @router.get("/")
 async def show_home(page: Reader) -> Response:
     """Show how the service is, what it did last, and what to do next."""
-    service, app = page.service, page.request.app
+    service = page.service
     await service.answers.flush()
     devices, failure = await service.devices.find()
     calibrated = await asyncio.to_thread(list_calibrated)
     used, *_failures = await run_in_thread(read_models, service.settings.registry)
     answered = await asyncio.to_thread(service.state.answers.find, AnswerFilter(), most=8)
     recent = AnswerFilter(given_from=datetime.now(UTC) - timedelta(days=28))
-    shifts = sorted(service.answers.shifts.values(), key=lambda one: one.at, reverse=True)
     values = {
-        "instance": service.settings.instance,
-        "started": datetime.fromisoformat(service.settings.instance.started_at),
-        "api": app.version,
-        "sandbox": service.protection.name,
+        "started": datetime.fromisoformat(service.settings.identity.started_at),
         "devices": devices,
         "calibrated": calibrated,
-        "queue_of": service.estimating.queue_of,
         "device_failure": failure,
         "observations": await service.observing.count(Selection()),
         "models": used,
-        "allows_run": service.settings.allow_run,
         "jobs": await asyncio.to_thread(service.state.jobs.count),
         "answers": answered,
         "sums": await asyncio.to_thread(service.state.answers.sum_up, ("device_id",), recent),
-        "shifts": shifts,
+        "shifts": [*service.answers.shifts.values()],
     }
     return render(page.request, "home/home.html", values)
 

@@ -81,9 +81,7 @@ async def show_accuracy(
     values = {
         **found,
         "device": device,
-        "shifts": [
-            one for one in service.answers.shifts.values() if device in {"", one.answer.device_id}
-        ],
+        "shifts": [one for one in service.answers.shifts.values() if device in {"", one.device_id}],
         "reaches": REACHES,
         "is_asked": bool(job),
         "validation": validation,

@@ -14,7 +14,7 @@ from kernelcast.launches.machines import list_machines
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.service_state import JobKind, JobState
+from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.reports.charts import Figure, Series, chart_roofs, make_series
 from kernelcast.reports.machine import describe_machine, list_headlines, plan_figures
 from kernelcast.reports.presenter import make_html
@@ -45,7 +45,7 @@ async def show_devices(page: Reader) -> Response:
         "compared": urlencode([("machine", one["device"].id) for one in devices if one["machine"]]),
         "failure": failure,
         "shipped": [one.name for one in await run_in_thread(list_machines) if one.is_shipped],
-        **await _describe_jobs(page.service),
+        "jobs": await _list_jobs(page.service),
     }
     return render(page.request, "devices/list.html", values)
 
@@ -74,7 +74,7 @@ async def show_machine(name: str, page: Reader) -> Response:
 @router.get("/devices/{device_id}")
 async def show_device(device_id: str, page: Reader) -> Response:
     device = (await page.service.devices.choose([device_id]))[0]
-    values = {**await _describe(device), **await _describe_jobs(page.service)}
+    values = {**await _describe(device), "jobs": await _list_jobs(page.service)}
     if machine := values["machine"]:
         address = URL(f"/devices/machines/{device.id}")
         values["pictures"] = link_all(_picture_machine(machine), address)
@@ -108,17 +108,14 @@ def _picture_machine(machine: MachineDescription) -> dict[str, Figure]:
     return picture_rooflines([machine]) | curves
 
 
-async def _describe_jobs(service: Service) -> dict[str, Any]:
-    """Give the calibrations that wait or run, by device, and what others may be."""
+async def _list_jobs(service: Service) -> dict[str, JobRecord]:
+    """Give the calibrations that wait or run, by device."""
     found = await asyncio.to_thread(
         service.state.jobs.list,
         kinds=(JobKind.CALIBRATE,),
         states=tuple(one for one in JobState if not one.is_final),
     )
-    return {
-        "jobs": {device: job for job in reversed(found) for device in job.devices},
-        "runs_jobs": service.settings.runs_jobs,
-    }
+    return {device: job for job in reversed(found) for device in job.devices}
 
 
 def picture_rooflines(machines: Sequence[MachineDescription]) -> dict[str, Figure]:

@@ -129,7 +129,6 @@ async def _render_list(
         "form": form,
         "error": "" if error is None else error.message,
         "key": secrets.token_hex(8),
-        "runs_jobs": service.settings.runs_jobs,
         "models": await run_in_thread(list_models),
         "rivals": RIVALS,
     }

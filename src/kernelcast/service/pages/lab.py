@@ -32,7 +32,6 @@ from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.problem import Problem
-from kernelcast.records.service_state import Scope
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_roofs
 from kernelcast.service.backend import Ask
 from kernelcast.service.dependencies import Call, Form, Name, Reader, Route, SentForm
@@ -262,8 +261,6 @@ async def show_lab(
         "devices": devices,
         "device_failure": failure,
         "machines": await run_in_thread(list_machines),
-        "may_run": Scope.RUN in page.caller.scopes,
-        "allows_run": page.service.settings.allow_run,
         "result": template,
     }
     return render(page.request, "lab/kernel.html", shown, status=status)
@@ -349,7 +346,6 @@ async def _estimate(fields: LabFields, page: Call) -> Response:
         {
             "answers": answers,
             "longest_s": max((one for one in ends if one is not None), default=0.0),
-            "allows_run": service.settings.allow_run,
             "share": {
                 "address": f"/lab?{query}",
                 "base": str(page.request.base_url).rstrip("/"),

@@ -26,7 +26,7 @@ from kernelcast.reports.drawing import INK, draw_png, draw_svg, write_number
 from kernelcast.reports.machine import find_age_days, list_doubts, list_headlines, unit_of
 from kernelcast.reports.presenter import make_environment, tabulate, write_csv
 from kernelcast.service.authentication import Caller
-from kernelcast.service.dependencies import Call, describe_cookie, read_token
+from kernelcast.service.dependencies import Call, describe_cookie, get_service, read_token
 from kernelcast.service.errors import ApiError, refuse_unknown
 from kernelcast.service.settings import API_PREFIX
 from kernelcast.service_state import AnswerRecord
@@ -72,6 +72,7 @@ def render(
     caller = found if isinstance(found, Caller) else None
     scopes = frozenset() if caller is None else caller.scopes
     shared = {
+        "service": get_service(request),
         "path": request.url.path,
         "caller": caller,
         "is_signed_in": read_token(request) is not None and caller is not None,
