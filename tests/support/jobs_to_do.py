@@ -1,53 +1,50 @@
 """What jobs of tests do in their processes; each has a name that a test orders."""
 
-import json
 import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from kernelcast.service.jobs import JobOrder
-from kernelcast.workers import Reporter
+from kernelcast.service_state import StoreError
 
-
-def _tell(report: Reporter, **progress: int) -> None:
-    report.give(json.dumps(progress))
+Tell = Callable[[dict[str, Any]], None]
 
 
-def _count(order: JobOrder) -> int:
+def _count(database: str) -> int:
     """Count how often a job has begun, beside its database."""
-    path = Path(order[2]).with_name("count")
+    path = Path(database).with_name("count")
     count = int(path.read_text()) if path.exists() else 0
     path.write_text(str(count + 1))
     return count
 
 
-def be_away_once(order: JobOrder, _: Reporter) -> str:
+def be_away_once(_: object, __: object, ___: Tell, *, database: str, **____: object) -> object:
     """Find no database the first time."""
-    error = {"code": "database_unavailable", "message": "away", "detail": None}
-    return json.dumps({"result": 1} if _count(order) else {"error": error})
+    if not _count(database):
+        raise StoreError("away")
+    return 1
 
 
-def die_twice(order: JobOrder, report: Reporter) -> str:
+def die_twice(_: object, __: object, tell: Tell, *, database: str, **___: object) -> object:
     """Come further each time."""
-    count = _count(order)
-    _tell(report, done=count)
+    count = _count(database)
+    tell({"done": count})
     if count < 2:
-        time.sleep(0.1)
         os.kill(os.getpid(), signal.SIGKILL)
-    return json.dumps({"result": count})
+    return count
 
 
-def die(_: JobOrder, __: Reporter) -> str:
+def die(*_: object, **__: object) -> None:
     """End with a word on standard error alone."""
     sys.stderr.write("out of memory")
     sys.stderr.flush()
     os._exit(7)
 
 
-def sleep(_: JobOrder, report: Reporter) -> str:
+def sleep(_: object, __: object, tell: Tell, **___: object) -> None:
     """Come some way."""
-    _tell(report, done=3)
+    tell({"done": 3})
     time.sleep(600)
-    return ""

@@ -18,7 +18,6 @@ from kernelcast.service.device_lock import DeviceLock, hold_device
 from kernelcast.service.jobs import JobRunner
 from kernelcast.service.routes import jobs as routes
 from kernelcast.service_state import ServiceState
-from kernelcast.workers import Task
 from support.service_backend import service_of
 
 
@@ -49,10 +48,9 @@ def _run(state: ServiceState, folder: Path, job: str, until: Callable[[], bool])
         return {"fake-device-0000"}
 
     async def work() -> None:
-        done = Task(entry=f"support.jobs_to_do:{job}", returns=str, gives=str)
-        database = str(folder / "rows.sqlite")
+        database, work = str(folder / "store.sqlite"), f"support.jobs_to_do:{job}"
         runner = JobRunner(
-            state, devices, database=database, registry=None, task=done, most_crashes=2
+            state, devices, database=database, registry=None, work=work, most_crashes=2
         )
         task = asyncio.create_task(runner.run())
         while not await asyncio.to_thread(until):
