@@ -255,13 +255,16 @@ def test_no_device_at_all(
 
 
 def test_pictures_in_both_themes(client: TestClient) -> None:
-    """Dark is drawn in light ink; both hold no script and nothing from elsewhere."""
-    figure = "/devices/machines/a100/saturation.svg"
-    light, dark = (client.get(figure, params={"theme": theme}) for theme in ("light", "dark"))
-    assert light.headers["content-type"] == "image/svg+xml"
-    assert "#1b1d21" in light.text
-    assert "#1b1d21" not in dark.text
-    assert "<script" not in light.text
+    """Their ink is that of the browser's theme; they hold no script and nothing from elsewhere."""
+    picture = client.get("/devices/machines/a100/saturation.svg")
+    assert picture.headers["content-type"] == "image/svg+xml"
+    for ink in (
+        "svg { color: #1b1d21 }",
+        "(prefers-color-scheme: dark) { svg { color: #e6e8ec } }",
+    ):
+        assert ink in picture.text
+    assert "stroke: currentColor" in picture.text
+    assert "<script" not in picture.text
 
 
 def test_the_button_starts_a_calibration(client: TestClient, post: Post, check_page: Check) -> None:

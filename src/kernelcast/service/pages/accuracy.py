@@ -327,50 +327,51 @@ def _picture_differences(
         )
         for place, (_, one) in enumerate(rows)
     ]
-    chart = Chart(
-        x=Axis(title="", names=tuple(name for name, _ in rows)),
-        y=Axis(title="difference of mean errors (points)", unit="points"),
-        series=(Series(name="difference", points=points, kind="bars"),),
-        is_upright=False,
-    )
-    return Figure(
-        name=name, title=title, caption=caption, charts=(chart,),
-        heights=(1.1 + 0.42 * len(rows),),
+    return _lay_bars(
+        [one for one, _ in rows],
+        "difference of mean errors (points)",
+        [Series(name="difference", points=points, kind="bars")],
+        0.42,
+        name=name, title=title, caption=caption,
     )  # fmt: skip
 
 
 def _picture_groups(explained: "Sequence[results.ExplainedError]") -> Figure:
+    places = range(len(explained))
     shares = [
         {each["group"]: each["contribution"] for each in one.attribution.groups}
         for one in explained
     ]
-    series = [
-        make_series(
-            name, range(len(explained)),
-            [100 * one.get(name, 0.0) for one in shares], "bars",
-        )
-        for name in sorted({name for one in shares for name in one})
-    ]  # fmt: skip
-    needed = [100 * (one.needed - one.attribution.base) for one in explained]
-    series.append(make_series("would have been right", range(len(explained)), needed, "bars"))
-    return Figure(
+    bars = {
+        name: [own.get(name, 0.0) for own in shares]
+        for name in sorted({name for own in shares for name in own})
+    }
+    bars["would have been right"] = [one.needed - one.attribution.base for one in explained]
+    return _lay_bars(
+        [one.kernel for one in explained],
+        "points of the linear model's time",
+        [
+            make_series(name, places, [100 * share for share in own], "bars")
+            for name, own in bars.items()
+        ],
+        0.6,
         name=f"groups-{explained[0].device}",
         title="Contributions of feature groups to the correction of the worst kernels",
-        caption=(
-            "Points of the linear model's time that a feature group adds or takes (Shapley "
-            "values). They add up to the correction, less that of a launch whose features are all "
-            "in the middle; beside them the one that would have been right, less that too."
-        ),
-        heights=(1.3 + 0.6 * len(explained),),
-        charts=(
-            Chart(
-                x=Axis(title="kernel", names=tuple(one.kernel for one in explained)),
-                y=Axis(title="points of the linear model's time", unit="points"),
-                series=tuple(series),
-                is_upright=False,
-            ),
-        ),
+        caption="Points of the linear model's time that a feature group adds or takes (Shapley "
+        "values). They add up to the correction, less that of a launch whose features are all "
+        "in the middle; beside them the one that would have been right, less that too.",
     )
+
+
+def _lay_bars(
+    names: Sequence[str], title: str, series: Sequence[Series], each_inches: float, **about: str
+) -> Figure:
+    """Picture bars in points that lie below each other."""
+    chart = Chart(
+        x=Axis(title="", names=tuple(names)), y=Axis(title=title, unit="points"),
+        series=tuple(series), is_upright=False,
+    )  # fmt: skip
+    return Figure(charts=(chart,), heights=(1.2 + each_inches * len(names),), **about)
 
 
 @with_pictures(router, "/accuracy/compare")

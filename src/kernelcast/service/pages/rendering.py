@@ -196,7 +196,10 @@ def write_named(value: object, name: str) -> str:
 
 
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Response]])
-_INKS: Final[dict[str, str]] = {"light": "#1b1d21", "dark": "#e6e8ec"}
+_INKED: Final = (
+    "<style>svg { color: #1b1d21 } "
+    "@media (prefers-color-scheme: dark) { svg { color: #e6e8ec } }</style>"
+)
 _MOST_TOLD: Final = 6
 # One thread: the library's settings while drawing are one for the whole process, and a page full of
 # pictures must not keep the threads that wait for the database.
@@ -237,19 +240,16 @@ def link(picture: Figure, address: str) -> dict[str, str]:
     if len(series) > _MOST_TOLD:
         told.append(f"and {len(series) - _MOST_TOLD} more")
     path, mark, query = address.partition("?")
-    more = f"&{query}" if mark else ""
+    svg, png, csv, chart = (f"{path}.{one}{mark}{query}" for one in ("svg", "png", "csv", "json"))
     return {
         "name": picture.name,
         "title": picture.title,
         "alternative": f"{picture.title}. {'; '.join(told)}. The CSV file has all numbers.",
         "caption": picture.caption,
-        "light": f"{path}.svg?theme=light{more}",
-        "dark": f"{path}.svg?theme=dark{more}",
-        "png": f"{path}.png{mark}{query}",
-        "csv": f"{path}.csv{mark}{query}",
-        "chart": f"{path}.json{mark}{query}" if len(picture.charts) == 1 else "",
+        "svg": svg, "png": png, "csv": csv,
+        "chart": chart if len(picture.charts) == 1 else "",
         "chart_content": "",
-    }
+    }  # fmt: skip
 
 
 def link_all(pictures: Mapping[str, Figure], page: URL) -> dict[str, dict[str, str]]:
@@ -259,14 +259,11 @@ def link_all(pictures: Mapping[str, Figure], page: URL) -> dict[str, dict[str, s
 
 async def embed(picture: Figure) -> dict[str, str]:
     """Show a picture whose content is within the page: of answers that are not kept."""
-    svg, png = await _paint(draw_svg, picture), await _paint(draw_png, picture)
+    svg, png = await _paint(_draw_svg, picture), await _paint(draw_png, picture)
     single = len(picture.charts) == 1
     return {
         **link(picture, ""),
-        **{
-            theme: _pack("image/svg+xml", svg.replace(INK, ink).encode())
-            for theme, ink in _INKS.items()
-        },
+        "svg": _pack("image/svg+xml", svg.encode()),
         "png": _pack("image/png", png),
         "csv": f"data:text/csv;charset=utf-8,{quote(write_csv(tabulate(picture)))}",
         "chart": "",
@@ -303,9 +300,7 @@ async def show(
     if picture is None:
         refuse_unknown("picture", name)
     if ending == "svg":
-        ink = _INKS.get(page.request.query_params.get("theme", "light"), INK)
-        svg = await _paint(draw_svg, picture)
-        return Response(svg.replace(INK, ink), media_type="image/svg+xml")
+        return Response(await _paint(_draw_svg, picture), media_type="image/svg+xml")
     if ending == "json" and len(picture.charts) == 1:
         return JSONResponse(chart_to_plain(picture.charts[0]))
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", picture.name)
@@ -321,6 +316,12 @@ async def show(
 
 async def _paint(draw: Callable[[Figure], T], picture: Figure) -> T:
     return await asyncio.get_running_loop().run_in_executor(_PAINTER, draw, picture)
+
+
+def _draw_svg(picture: Figure) -> str:
+    """Draw a picture whose ink is light where a browser's pages are dark."""
+    head, mark, rest = draw_svg(picture).replace(INK, "currentColor").partition(">")
+    return head + mark + _INKED + rest
 
 
 def _pack(media_type: str, content: bytes) -> str:
