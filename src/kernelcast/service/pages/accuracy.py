@@ -364,11 +364,15 @@ def _picture_groups(explained: "Sequence[results.ExplainedError]") -> Figure:
 
 
 def _lay_bars(
-    names: Sequence[str], title: str, series: Sequence[Series], each_inches: float, **about: str
+    names: Sequence[str],
+    what: str,
+    series: Sequence[Series],
+    each_inches: float,
+    **about: Any,  # noqa: ANN401 - fields of the figure
 ) -> Figure:
     """Picture bars in points that lie below each other."""
     chart = Chart(
-        x=Axis(title="", names=tuple(names)), y=Axis(title=title, unit="points"),
+        x=Axis(title="", names=tuple(names)), y=Axis(title=what, unit="points"),
         series=tuple(series), is_upright=False,
     )  # fmt: skip
     return Figure(charts=(chart,), heights=(1.2 + each_inches * len(names),), **about)

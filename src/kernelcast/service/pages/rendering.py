@@ -240,14 +240,14 @@ def link(picture: Figure, address: str) -> dict[str, str]:
     if len(series) > _MOST_TOLD:
         told.append(f"and {len(series) - _MOST_TOLD} more")
     path, mark, query = address.partition("?")
-    svg, png, csv, chart = (f"{path}.{one}{mark}{query}" for one in ("svg", "png", "csv", "json"))
+    svg, png, csv, points = (f"{path}.{one}{mark}{query}" for one in ("svg", "png", "csv", "json"))
     return {
         "name": picture.name,
         "title": picture.title,
         "alternative": f"{picture.title}. {'; '.join(told)}. The CSV file has all numbers.",
         "caption": picture.caption,
         "svg": svg, "png": png, "csv": csv,
-        "chart": chart if len(picture.charts) == 1 else "",
+        "chart": points if len(picture.charts) == 1 else "",
         "chart_content": "",
     }  # fmt: skip
 
