@@ -27,7 +27,7 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import click
 
-from kernelcast.cli.terminal import DEBUG, JSON, PLOT_FILE, ExitStatus
+from kernelcast.cli.terminal import DEBUG, JSON, PLOT_FILE, ExitStatus, Group
 from kernelcast.launches.settings import DEFAULT_LEAST_GAIN, DEFAULT_TIMEOUT_S
 from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
 from kernelcast.records.errors import InputError
@@ -114,11 +114,12 @@ def command(
     json: str = AS_JSON,
     plot: str = "",
     of: click.Group | None = None,
-) -> Callable[[Callable[..., ExitStatus | None]], click.Command]:
-    """Make a command of a function: its parameters, and the fields of a record, are options.
+    is_group: bool = False,
+) -> Callable[[Callable[..., ExitStatus | None]], Any]:
+    """Make a command of a function: its parameters, and fields of settings, are options.
 
     `json` and `plot` are the help texts of the options that `present` looks at, `of` is the group
-    that the command belongs to.
+    that the command belongs to. One that is a group runs itself where no command of it is named.
     """
 
     def make(run: Callable[..., ExitStatus | None]) -> click.Command:
@@ -139,9 +140,8 @@ def command(
                 from kernelcast.reports.drawing import check_plot  # loads NumPy
 
                 check_plot(ctx.meta[PLOT_FILE])
-            status = run(**{place: part(values) for place, part in parts.items()})
-            if status:
-                ctx.exit(status)
+            if ctx.invoked_subcommand is None:
+                ctx.exit(run(**{place: part(values) for place, part in parts.items()}) or 0)
 
         made: Any = debug(call)
         if plot:
@@ -155,9 +155,10 @@ def command(
         if hints["return"] is ExitStatus and "Exit status" not in about:
             about = f"{cleandoc(about)}\n\n{_EXIT_STATUS}"
         register: Any = click.command if of is None else of.command
+        group = {"cls": Group, "invoke_without_command": True} if is_group else {}
         registered: click.Command = register(
             name or run.__name__, help=about, short_help=short,
-            context_settings={"show_default": True},
+            context_settings={"show_default": True}, **group,
         )(made)  # fmt: skip
         return registered
 

@@ -1,5 +1,6 @@
 """``kernelcast serve``: the predictor service and its tokens."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from kernelcast.launches.data_store import STORE_VARIABLE, choose_store
 from kernelcast.records.plain import to_plain
 from kernelcast.records.service_state import Scope, TokenRecord
 from kernelcast.reports.presenter import Table
+from kernelcast.service.settings import ServiceSettings
 from kernelcast.service_state import ServiceState, open_state
 from kernelcast.training.registry import MODELS_VARIABLE
 
@@ -24,78 +26,65 @@ _database: Any = option.given(
 )
 
 
-@click.group(
-    "serve",
-    cls=Group,
-    invoke_without_command=True,
-    context_settings={"show_default": True},
-    short_help="Answer over HTTP: estimates, observations, models, jobs.",
-)
-@click.option(
-    "--host", metavar="ADDRESS", default="127.0.0.1",
-    help="Address to listen at; any but loopback needs tokens.",
+@option.command(
+    json="", is_group=True, short="Answer over HTTP: estimates, observations, models, jobs.",
 )  # fmt: skip
-@click.option(
-    "--port", metavar="N", type=click.IntRange(0, 65535), default=8372, help="Port to listen at."
-)
-@option.make_option("database", _database.metadata, str)
-@click.option(
-    "--registry", metavar="URL", envvar=MODELS_VARIABLE,
-    help=f"Trained models.  [default: {MODELS_VARIABLE}, or models in the data folder]",
-)  # fmt: skip
-@click.option(
-    "--workers", metavar="N", type=option.COUNT, default=1,
-    help="Processes that answer; all share the database.",
-)  # fmt: skip
-@click.option(
-    "--token-file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
-    help="Also take the tokens of this file, a line 'SCOPE[,SCOPE...] TOKEN' each, which only its "
-         "owner may read.",
-)  # fmt: skip
-@click.option(
-    "--require-tokens", is_flag=True,
-    help="Need a token on loopback too."
-)  # fmt: skip
-@click.option(
-    "--trusted-proxy", "trusted_proxies", metavar="NETWORK", multiple=True,
-    help="Believe X-Forwarded-For and X-Forwarded-Proto of a proxy at this address or network; "
-         "may be repeated. Callers then need tokens, on loopback too.",
-)  # fmt: skip
-@click.option(
-    "--allow-run", is_flag=True,
-    help="Compile and run submitted kernels, for callers with the scope 'run'."
-)  # fmt: skip
-@click.option(
-    "--sandbox", type=click.Choice(["auto", "required", "off"]), default="auto",
-    help="Confine the processes that read and run what callers submit, by bubblewrap: where it "
-         "works, always, or never.",
-)  # fmt: skip
-@click.option(
-    "--refine", "refine_share", metavar="SHARE", type=click.FloatRange(0, 1), default=0.02,
-    help="Share of idle time for sampling earlier questions again; 0: none.",
-)  # fmt: skip
-@option.make_option("least_gain", option.least_gain.metadata, float)
-@click.option("--no-jobs", is_flag=True, help="Leave jobs to other hosts.")
-@click.option(
-    "--queue", metavar="N", type=option.COUNT, default=8,
-    help="Samplings that may wait for a device in each process; more get 503.",
-)  # fmt: skip
-@click.option(
-    "--keep-answers", "answer_days", metavar="DAYS", type=click.FloatRange(0, min_open=True),
-    default=400.0,
-    help="How long answers are kept, at most two million.",
-)  # fmt: skip
-@click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info",
-    help="Least level of log lines; a request is a line of level info.",
-)  # fmt: skip
-@click.option(
-    "--timeout", "timeout_s", metavar="SECONDS", type=option.POSITIVE, default=60.0,
-    help="Limit for each sampling, build included.",
-)  # fmt: skip
-@option.debug
-@click.pass_context
-def serve(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - ServiceSettings has the types
+def serve(
+    settings: ServiceSettings = option.settings(
+        host=option.given("--host ADDRESS", "Address to listen at; any but loopback needs tokens."),
+        port=option.given("--port N", "Port to listen at.", type=click.IntRange(0, 65535)),
+        database=_database,
+        registry=option.given(
+            "--registry URL",
+            f"Trained models.  [default: {MODELS_VARIABLE}, or models in the data folder]",
+            envvar=MODELS_VARIABLE,
+        ),
+        workers=option.given("--workers N", "Processes that answer; all share the database."),
+        token_file=option.given(
+            "--token-file FILE",
+            "Also take the tokens of this file, a line 'SCOPE[,SCOPE...] TOKEN' each, which only "
+            "its owner may read.",
+            type=click.Path(path_type=Path, dir_okay=False),
+        ),
+        require_tokens=option.given("--require-tokens", "Need a token on loopback too."),
+        trusted_proxies=option.given(
+            "--trusted-proxy NETWORK",
+            "Believe X-Forwarded-For and X-Forwarded-Proto of a proxy at this address or network; "
+            "may be repeated. Callers then need tokens, on loopback too.",
+        ),
+        allow_run=option.given(
+            "--allow-run", "Compile and run submitted kernels, for callers with the scope 'run'."
+        ),
+        sandbox=option.given(
+            "--sandbox",
+            "Confine the processes that read and run what callers submit, by bubblewrap: where it "
+            "works, always, or never.",
+        ),
+        refine_share=option.given(
+            "--refine SHARE", "Share of idle time for sampling earlier questions again; 0: none.",
+            type=click.FloatRange(0, 1),
+        ),
+        least_gain=option.least_gain,
+        runs_jobs=option.given("--no-jobs", "Leave jobs to other hosts."),
+        limits=option.settings(
+            queue=option.given(
+                "--queue N", "Samplings that may wait for a device in each process; more get 503.",
+            ),
+            answer_days=option.given(
+                "--keep-answers DAYS", "How long answers are kept, at most two million.",
+                type=option.POSITIVE,
+            ),
+            sample_seconds=option.given(
+                "--timeout SECONDS", "Limit for each sampling, build included.",
+                type=option.POSITIVE,
+            ),
+        ),
+        log_level=option.given(
+            "--log-level", "Least level of log lines; a request is a line of level info.",
+            type=click.Choice(["debug", "info", "warning", "error"]),
+        ),
+    ),
+) -> None:  # fmt: skip
     """Answer over HTTP, until Ctrl-C or a signal ends it.
 
     By default on loopback, without tokens. Estimates that need no sampling come at once; one
@@ -104,26 +93,12 @@ def serve(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - Serv
 
     Exit status: 0 when it ended in order, 1 when it could not start, 2 for bad input.
     """
-    if ctx.invoked_subcommand is not None:
-        return
-    from kernelcast.predictor.confinement import SandboxMode
     from kernelcast.service.app import serve as run_service
     from kernelcast.service.authentication import read_token_file
-    from kernelcast.service.settings import Limits, ServiceSettings
 
-    limits = Limits(
-        queue=options.pop("queue"), sample_seconds=options.pop("timeout_s"),
-        answer_days=options.pop("answer_days"),
-    )  # fmt: skip
-    settings = ServiceSettings(
-        database=options.pop("database") or str(choose_store()),
-        sandbox=SandboxMode(options.pop("sandbox")),
-        runs_jobs=not options.pop("no_jobs"),
-        limits=limits,
-        **options,
-    )
+    settings = replace(settings, database=settings.database or str(choose_store()))
     file_tokens = {} if settings.token_file is None else read_token_file(settings.token_file)
-    with open_state(settings.database or choose_store()) as state:
+    with _open(settings.database) as state:
         tokens = [one for one in state.tokens.list() if one.revoked_at is None]
     if settings.needs_tokens and not (file_tokens or tokens):
         complain("there are no tokens yet: `kernelcast serve token create NAME` makes one")
@@ -133,9 +108,12 @@ def serve(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - Serv
     run_service(settings, lambda address: show(f"serving at {address} (Ctrl-C ends it)"))
 
 
-@serve.group("token", cls=Group, short_help="Make, list and revoke tokens.")
+@click.group(cls=Group, short_help="Make, list and revoke tokens.")
 def token() -> None:
     """Make, list and revoke tokens of the service."""
+
+
+serve.add_command(token)
 
 
 @option.command(of=token, short="Make a token.")
