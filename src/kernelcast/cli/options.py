@@ -1,4 +1,4 @@
-"""Options of commands: parameters of a function, those that several commands share, and records.
+"""Options of commands: parameters of a function, settings, and those that several commands share.
 
 >>> @command()
 ... def greet(
@@ -11,13 +11,12 @@
 hihi
 
 Options that are settings go into the settings' own record: ``= settings(runs=given("--runs N",
-"How often."))`` takes types and defaults of its fields. Of commands with very many options a record
-of their own holds them, whose fields are declared alike. Options that several commands share are
+"How often."))`` takes types and defaults of its fields. Options that several commands share are
 declared here.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, field, fields, is_dataclass
+from dataclasses import MISSING, field, fields
 from enum import Enum
 from inspect import cleandoc, signature
 from operator import itemgetter
@@ -98,7 +97,7 @@ def numbers(flags: str, says: str) -> Any:  # noqa: ANN401 - the field has the t
 
 
 def argument(metavar: str, **more: Any) -> Any:  # noqa: ANN401 - the field has the type
-    """Declare an argument as a field of a command's record; a tuple takes all that are there."""
+    """Declare an argument; a tuple takes all that are there."""
     return field(metadata={"names": None, "click": {"metavar": metavar, **more}})
 
 
@@ -143,14 +142,18 @@ def command(
             if ctx.invoked_subcommand is None:
                 ctx.exit(run(**{place: part(values) for place, part in parts.items()}) or 0)
 
-        made: Any = debug(call)
+        made: Any = click.option(
+            "--debug", is_flag=True, is_eager=True, expose_value=False,
+            callback=lambda ctx, _, value: ctx.meta.update({DEBUG: value}),
+            help="Show Python's traceback of an error.",
+        )(call)  # fmt: skip
         if plot:
             file, _, text = plot.partition(": ")
             made = click.option("--plot", "plot_file", metavar=file, type=FILE, help=text)(made)
         if json:
             made = click.option("--json", "as_json", is_flag=True, help=json)(made)
         for option_name, (option, hint) in reversed(leaves.items()):
-            made = make_option(option_name, option, hint)(made)
+            made = _make_option(option_name, option, hint)(made)
         about = run.__doc__ or ""
         if hints["return"] is ExitStatus and "Exit status" not in about:
             about = f"{cleandoc(about)}\n\n{_EXIT_STATUS}"
@@ -171,25 +174,21 @@ def _declare(
     hint: Any,  # noqa: ANN401 - a type
     leaves: dict[str, tuple[Mapping[str, Any], Any]],
 ) -> Callable[[Mapping[str, Any]], Any]:
-    """List the options of a parameter or field, and make what makes its value of theirs."""
-    options: dict[str, Any]
-    if "settings" in declared:
-        options = {each: one.metadata for each, one in declared["settings"].items()}
-        defaults = {one.name: one.default for one in fields(hint)}
-        for each, one in options.items():
-            if one.get("names") and defaults[each] not in {MISSING, None, ()}:
-                options[each] = {**one, "click": {"default": defaults[each], **one["click"]}}
-    elif is_dataclass(hint):
-        options = {one.name: one.metadata for one in fields(hint)}
-    else:
+    """List the options of a parameter or setting, and make what makes its value of theirs."""
+    if "settings" not in declared:
         leaves[name] = declared, hint
         return itemgetter(name)
+    options = {each: one.metadata for each, one in declared["settings"].items()}
+    defaults = {one.name: one.default for one in fields(hint)}
+    for each, one in options.items():
+        if one.get("names") and defaults[each] not in {MISSING, None, ()}:
+            options[each] = {**one, "click": {"default": defaults[each], **one["click"]}}
     hints = get_type_hints(hint)
     parts = {each: _declare(each, one, hints[each], leaves) for each, one in options.items()}
     return lambda values: hint(**{each: part(values) for each, part in parts.items()})
 
 
-def make_option(
+def _make_option(
     name: str,
     declared: Mapping[str, Any],
     hint: Any,  # noqa: ANN401 - a type
@@ -246,9 +245,4 @@ timeout: Any = given(
 seed: Any = given(
     "--seed N", "Seed of random buffer contents and of the sampled places.",
     type=click.IntRange(min=0), default=0,
-)  # fmt: skip
-debug = click.option(
-    "--debug", is_flag=True, is_eager=True, expose_value=False,
-    callback=lambda ctx, _, value: ctx.meta.update({DEBUG: value}),
-    help="Show Python's traceback of an error.",
 )  # fmt: skip

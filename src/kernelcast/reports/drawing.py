@@ -69,10 +69,8 @@ def require_matplotlib(option: str) -> None:
         raise InputError(msg)
 
 
-def check_plot(path: Path | None) -> None:
-    """Refuse a path that no figure can be written to; None is fine."""
-    if path is None:
-        return
+def check_plot(path: Path) -> None:
+    """Refuse a path that no figure can be written to."""
     check_target(path)
     require_matplotlib("--plot")
     from matplotlib.backend_bases import FigureCanvasBase

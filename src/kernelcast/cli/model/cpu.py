@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -17,10 +17,10 @@ from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.cli import options as option
 from kernelcast.cli.model import chart_limiters, describe_estimate
 from kernelcast.cli.terminal import present, progress
-from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.launches.machines import find_machine, list_machines
 from kernelcast.launches.modelling.cpu_loops import (
+    CompiledLoop,
     LoopModel,
     LoopPrediction,
     choose_architecture,
@@ -57,186 +57,46 @@ def _parse_sizes(
     return sizes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CpuOptions:
-    file: Path = option.argument("FILE")
-    machine_name: str | None = option.given(
-        "--machine NAME",
-        "Machine description: a shipped one (ivy-bridge-ep), one calibrated here, or a file.  "
-        "[default: the only one calibrated here]",
-    )
-    sizes: Mapping[str, tuple[int, ...]] = option.given(
-        "-D",
-        "Value of a constant of the loop or a parameter of the problem file; one may be a range "
-        "FIRST:LAST:STEP. May be repeated.",
-        metavar="NAME VALUE", nargs=2, multiple=True, type=str, callback=_parse_sizes,
-    )  # fmt: skip
-    predictor: str = option.given(
-        "--cache-predictor",
-        "Cache traffic from layer conditions, or from a simulation.",
-        type=click.Choice(("lc", "sim")), default="lc",
-    )  # fmt: skip
-    cores: int = option.given(
-        "--cores",
-        "Busy cores, which divide bandwidth and shared caches.",
-        default=1,
-    )
-    unit: Unit = option.given(
-        "--unit UNIT",
-        "cy/CL (core cycles per cache line of work), cy/It, It/s, FLOP/s or s.",
-        type=click.Choice([one.value for one in Unit], case_sensitive=False),
-        default=Unit.CYCLES_PER_LINE,
-    )
-    taken: float | None = option.given(
-        "--taken SHARE",
-        "Share of iterations in which conditions on data hold, at random.  [default: both sides "
-        "execute]",
-        type=click.FloatRange(min=0, max=1),
-    )
-    given_terms: str | None = option.given(
-        "--in-core T_OL,T_NOL",
-        "Known cycles per cache line of work in the core, overlapping with transfers and not.",
-    )
-    core: str = option.given(
-        "--core",
-        "Time in the core from OSACA of the compiled loop, or from the machine's instruction "
-        "table; auto: OSACA where possible.",
-        type=click.Choice(("auto", "osaca", "table")), default="auto",
-    )  # fmt: skip
-    assembly_file: Path | None = option.given(
-        "--assembly FILE",
-        "Body of the innermost loop for OSACA, compiled elsewhere; needs --per-pass.",
-    )
-    architecture: str = option.given(
-        "--architecture NAME",
-        "OSACA's name of the processor: IVB, SKX, ICL, ZEN4.  [default: by the machine's name, or "
-        "of this machine]",
-        default="",
-    )
-    flags: str = option.given(
-        "--flags FLAGS",
-        "Of the C compiler, for OSACA and --measure.  [default: -O3, for the machine's processor]",
-        default="",
-    )
-    iterations_per_pass: float | None = option.given(
-        "--per-pass N",
-        "Iterations of the source's loop that one pass of the assembly executes.",
-        type=option.POSITIVE,
-    )
-    overlapping: tuple[str, ...] = option.given(
-        "--overlap LEVEL",
-        "A level whose transfers overlap with all else (L2, L3, MEM); may be repeated.",
-    )
-    solved: str | None = option.given(
-        "--transitions NAME",
-        "Solve layer conditions for this constant.  [default: the one swept, else the last -D]",
-    )
-    measures: bool = option.given("--measure", "Also compile and run the loop here.")
-    compiler: str = option.given(
-        "--compiler CC",
-        "C compiler, for OSACA and --measure.  [default: $CC, cc, gcc, clang]",
-        default="",
-    )
-    device_id: str | None = option.given(
-        "--device ID",
-        "Record on this OpenCL device where accesses of the problem go that depend on data.",
-    )
+def _find_description(name: str | None) -> MachineDescription:
+    """Find the machine: the one asked for, or the only CPU that was calibrated here."""
+    if name is not None:
+        return find_machine(name)
+    own = [machine for machine in list_machines() if not machine.is_shipped]
+    if len(own) == 1:
+        return find_machine(own[0].path)
+    names = ", ".join(one.name for one in own) or "none; `kernelcast calibrate` makes one"
+    raise InputError(f"which machine? Give one with --machine; calibrated here: {names}")
 
-    def __post_init__(self) -> None:
-        loop_only = (self.measures, self.given_terms, self.assembly_file, self.solved,
-                     self.taken is not None)  # fmt: skip
-        ways = (self.assembly_file is not None, bool(self.given_terms), self.core == "osaca")
-        is_half = (self.assembly_file is None) != (self.iterations_per_pass is None)
-        option.refuse({
-            "--measure, --in-core, --assembly, --taken and --transitions are for C loops; "
-            "`kernelcast estimate --measure` measures OpenCL kernels":
-                self.is_problem and any(loop_only),
-            "--assembly and --per-pass belong together, and instead of --in-core and --core osaca":
-                is_half or sum(ways) > 1,
-            "--device records addresses of OpenCL problems (.yaml), not of C loops":
-                self.device_id is not None and not self.is_problem,
-            "--measure runs the loop on one core; leave --cores out":
-                self.measures and self.cores > 1,
-        })  # fmt: skip
 
-    @property
-    def is_problem(self) -> bool:
-        return self.file.suffix.lower() in {".yaml", ".yml"}
-
-    @property
-    def swept(self) -> str:
-        """The constant that has a range; empty for none."""
-        return next((name for name, values in self.sizes.items() if len(values) > 1), "")
-
-    @property
-    def fixed(self) -> dict[str, int]:
-        return {name: values[0] for name, values in self.sizes.items() if len(values) == 1}
-
-    def list_constants(self) -> list[dict[str, int]]:
-        return [dict(zip(self.sizes, one, strict=True)) for one in product(*self.sizes.values())]
-
-    def find_description(self) -> MachineDescription:
-        """Find the machine: the one asked for, or the only CPU that was calibrated here."""
-        if self.machine_name is not None:
-            return find_machine(self.machine_name)
-        own = [machine for machine in list_machines() if not machine.is_shipped]
-        if len(own) == 1:
-            return find_machine(own[0].path)
-        names = ", ".join(one.name for one in own) or "none; `kernelcast calibrate` makes one"
-        raise InputError(f"which machine? Give one with --machine; calibrated here: {names}")
-
-    def read_model(self) -> tuple[str, LoopModel]:
-        source = read_text(self.file, "loop")
-        nest = read_loop_nest(source, self.fixed, name=self.file.name)
-        nest = replace(nest, taken=self.taken)
-        machine = read_machine(self.find_description(), overlapping=self.overlapping)
-        provider, notes = self._choose_in_core(source, nest, machine)
-        nest = replace(nest, notes=(*nest.notes, *notes))
-        return source, LoopModel(
-            nest=nest, machine=machine, predictor=self.predictor, in_core=provider
+def _read_terms(text: str) -> InCoreTerms:
+    try:
+        overlapping, loads = (
+            float(one) for one in text.replace("|", ",").split(",") if one.strip()
         )
+    except ValueError as error:
+        raise InputError(
+            f"--in-core {text!r}: expected two numbers of cycles per cache line, T_OL,T_nOL, such "
+            "as 52,54"
+        ) from error
+    return InCoreTerms(overlapping=overlapping, non_overlapping=loads, provider="given")
 
-    def _choose_in_core(
-        self, source: str, nest: LoopNest, machine: CpuMachine
-    ) -> tuple[InCoreProvider | None, tuple[str, ...]]:
-        """Choose what tells the time in the core, None for the instruction table; with notes."""
-        if self.assembly_file is not None:
-            assembly = read_text(self.assembly_file, "assembly")
-            name = self.architecture or choose_architecture(machine)[0].name
-            iterations = self.iterations_per_pass or 0.0
-            return OsacaProvider(assembly, architecture=name, iterations=iterations), ()
-        if self.given_terms is not None:
-            parts = self.given_terms.replace("|", ",").split(",")
-            try:
-                overlapping, loads = (float(part) for part in parts if part.strip())
-            except ValueError as error:
-                raise InputError(
-                    f"--in-core {self.given_terms!r}: expected two numbers of cycles per cache "
-                    "line, T_OL,T_nOL, such as 52,54"
-                ) from error
-            terms = InCoreTerms(overlapping=overlapping, non_overlapping=loads, provider="given")
-            return terms, ()
-        if self.core == "table":
-            return None, ()
-        constants = self.list_constants()[-1]  # the largest size
-        is_wanted = self.core == "osaca" or self.architecture or self.flags
-        try:
-            architecture, _ = choose_architecture(machine, self.architecture)
-            if architecture.stands_for and machine.has_measured_instructions and not is_wanted:
-                note = f"OSACA has no data of {architecture.stands_for}"
-                return None, (f"in the core: the instructions as measured here, for {note}",)
-            provider = compile_loop(
-                source, nest, machine, constants, compiler=self.compiler,
-                flags=shlex.split(self.flags), architecture=self.architecture,
-            )  # fmt: skip
-        except InputError as error:
-            if is_wanted:
-                raise
-            return None, (f"in the core: instruction table, not OSACA: {error}",)
-        if provider.loop.calls and not is_wanted:
-            called = ", ".join(provider.loop.calls)
-            return None, (f"in the core: instruction table, for OSACA does not know {called}",)
-        return provider, ()
+
+def _choose_in_core(
+    machine: CpuMachine, compile_here: Callable[[], CompiledLoop]
+) -> tuple[CompiledLoop | None, str]:
+    """Have OSACA tell the time in the core, or say why the instruction table does."""
+    try:
+        architecture, _ = choose_architecture(machine)
+        if architecture.stands_for and machine.has_measured_instructions:
+            note = f"OSACA has no data of {architecture.stands_for}"
+            return None, f"in the core: the instructions as measured here, for {note}"
+        provider = compile_here()
+    except InputError as error:
+        return None, f"in the core: instruction table, not OSACA: {error}"
+    if provider.loop.calls:
+        called = ", ".join(provider.loop.calls)
+        return None, f"in the core: instruction table, for OSACA does not know {called}"
+    return provider, ""
 
 
 def _write(loop: LoopPrediction, unit: Unit, cycles: float | None) -> str:
@@ -259,32 +119,152 @@ def _write(loop: LoopPrediction, unit: Unit, cycles: float | None) -> str:
     json="Print JSON; cycles are per cache line.",
     plot="FILE: Draw the sweep, as .png or .svg.",
 )
-def cpu(options: CpuOptions) -> None:
+def cpu(  # noqa: PLR0913 - each is an option
+    file: Path = option.argument("FILE"),
+    machine_name: str | None = option.given(
+        "--machine NAME",
+        "Machine description: a shipped one (ivy-bridge-ep), one calibrated here, or a file.  "
+        "[default: the only one calibrated here]",
+    ),
+    sizes: Mapping[str, tuple[int, ...]] = option.given(
+        "-D",
+        "Value of a constant of the loop or a parameter of the problem file; one may be a range "
+        "FIRST:LAST:STEP. May be repeated.",
+        metavar="NAME VALUE", nargs=2, multiple=True, type=str, callback=_parse_sizes,
+    ),
+    predictor: str = option.given(
+        "--cache-predictor",
+        "Cache traffic from layer conditions, or from a simulation.",
+        type=click.Choice(("lc", "sim")), default="lc",
+    ),
+    cores: int = option.given(
+        "--cores",
+        "Busy cores, which divide bandwidth and shared caches.",
+        default=1,
+    ),
+    unit: Unit = option.given(
+        "--unit UNIT",
+        "cy/CL (core cycles per cache line of work), cy/It, It/s, FLOP/s or s.",
+        type=click.Choice([one.value for one in Unit], case_sensitive=False),
+        default=Unit.CYCLES_PER_LINE,
+    ),
+    taken: float | None = option.given(
+        "--taken SHARE",
+        "Share of iterations in which conditions on data hold, at random.  [default: both sides "
+        "execute]",
+        type=click.FloatRange(min=0, max=1),
+    ),
+    given_terms: str | None = option.given(
+        "--in-core T_OL,T_NOL",
+        "Known cycles per cache line of work in the core, overlapping with transfers and not.",
+    ),
+    core: str = option.given(
+        "--core",
+        "Time in the core from OSACA of the compiled loop, or from the machine's instruction "
+        "table; auto: OSACA where possible.",
+        type=click.Choice(("auto", "osaca", "table")), default="auto",
+    ),
+    assembly_file: Path | None = option.given(
+        "--assembly FILE",
+        "Body of the innermost loop for OSACA, compiled elsewhere; needs --per-pass.",
+    ),
+    architecture: str = option.given(
+        "--architecture NAME",
+        "OSACA's name of the processor: IVB, SKX, ICL, ZEN4.  [default: by the machine's name, or "
+        "of this machine]",
+        default="",
+    ),
+    flags: str = option.given(
+        "--flags FLAGS",
+        "Of the C compiler, for OSACA and --measure.  [default: -O3, for the machine's processor]",
+        default="",
+    ),
+    iterations_per_pass: float | None = option.given(
+        "--per-pass N",
+        "Iterations of the source's loop that one pass of the assembly executes.",
+        type=option.POSITIVE,
+    ),
+    overlapping: tuple[str, ...] = option.given(
+        "--overlap LEVEL",
+        "A level whose transfers overlap with all else (L2, L3, MEM); may be repeated.",
+    ),
+    solved: str | None = option.given(
+        "--transitions NAME",
+        "Solve layer conditions for this constant.  [default: the one swept, else the last -D]",
+    ),
+    measures: bool = option.given("--measure", "Also compile and run the loop here."),
+    compiler: str = option.given(
+        "--compiler CC",
+        "C compiler, for OSACA and --measure.  [default: $CC, cc, gcc, clang]",
+        default="",
+    ),
+    device_id: str | None = option.given(
+        "--device ID",
+        "Record on this OpenCL device where accesses of the problem go that depend on data.",
+    ),
+) -> None:  # fmt: skip
     """Model a loop on a CPU: cache traffic, ECM, Roofline, saturation, where to block.
 
     FILE is a C99 listing (declarations and one loop nest), or the problem file (.yaml) of an
     OpenCL kernel. Nothing is run without --measure or --device; a loop may be compiled.
     """
-    if options.is_problem:
-        _model_problem(options)
+    is_problem = file.suffix.lower() in {".yaml", ".yml"}
+    loop_only = (measures, given_terms, assembly_file, solved, taken is not None)
+    ways = (assembly_file is not None, bool(given_terms), core == "osaca")
+    is_half = (assembly_file is None) != (iterations_per_pass is None)
+    option.refuse({
+        "--measure, --in-core, --assembly, --taken and --transitions are for C loops; "
+        "`kernelcast estimate --measure` measures OpenCL kernels":
+            is_problem and any(loop_only),
+        "--assembly and --per-pass belong together, and instead of --in-core and --core osaca":
+            is_half or sum(ways) > 1,
+        "--device records addresses of OpenCL problems (.yaml), not of C loops":
+            device_id is not None and not is_problem,
+        "--measure runs the loop on one core; leave --cores out":
+            measures and cores > 1,
+    })  # fmt: skip
+    swept = next((name for name, values in sizes.items() if len(values) > 1), "")
+    fixed = {name: values[0] for name, values in sizes.items() if name != swept}
+    every = [dict(zip(sizes, one, strict=True)) for one in product(*sizes.values())]
+    if is_problem:
+        _model_problem(file, _find_description(machine_name), every, swept, device_id)
         return
-    source, model = options.read_model()
-    swept, unit = options.swept, options.unit
+    source = read_text(file, "loop")
+    nest = replace(read_loop_nest(source, fixed, name=file.name), taken=taken)
+    machine = read_machine(_find_description(machine_name), overlapping=overlapping)
+    in_core: InCoreProvider | None = None  # the instruction table
+    if assembly_file is not None:
+        in_core = OsacaProvider(
+            read_text(assembly_file, "assembly"),
+            architecture=architecture or choose_architecture(machine)[0].name,
+            iterations=iterations_per_pass or 0.0,
+        )
+    elif given_terms is not None:
+        in_core = _read_terms(given_terms)
+    elif core == "auto" and not architecture and not flags:
+        compile_here = partial(compile_loop, source, nest, machine, every[-1], compiler=compiler)
+        in_core, note = _choose_in_core(machine, compile_here)
+        nest = replace(nest, notes=(*nest.notes, note)) if note else nest
+    elif core != "table":
+        in_core = compile_loop(
+            source, nest, machine, every[-1],  # the largest size
+            compiler=compiler, flags=shlex.split(flags), architecture=architecture,
+        )  # fmt: skip
+    model = LoopModel(nest=nest, machine=machine, predictor=predictor, in_core=in_core)
     rows: list[dict[str, Any]] = []
-    sizes: list[dict[str, Any]] = []
+    loops: list[dict[str, Any]] = []
     with progress() as report:
-        for constants in options.list_constants():
+        for constants in every:
             size = f"{swept}={constants[swept]}" if swept else "the loop"
             report(f"predicting {size}")
-            loop = model.predict(constants, options.cores)
+            loop = model.predict(constants, cores)
             row: dict[str, Any] = {"loop": loop, "write": partial(_write, loop, unit)}
             row |= dict.fromkeys(("ran", "cycles", "error"))
             told = prediction_to_json(loop, unit)
-            if options.measures:
+            if measures:
                 report(f"measuring {size}")
-                flags = options.flags.split()
-                program = write_loop(source, model.nest, loop.constants, flags)
-                ran = measure_loop(*program, options.compiler)
+                program = write_loop(source, nest, loop.constants, flags.split())
+                ran = measure_loop(*program, compiler)
                 # Core cycles per cache line of work, at the machine description's clock.
                 cycles = loop.work.cycles(ran["shortest_s"])
                 error = loop.cycles / cycles - 1
@@ -292,13 +272,13 @@ def cpu(options: CpuOptions) -> None:
                 value = loop.work.tell(cycles, unit)
                 told["measured"] = {**ran, "value": value, "error": error}
             rows.append(row)
-            sizes.append(told)
-    transitions, solved = _solve(options, model)
-    predictor = "layer conditions" if options.predictor == "lc" else "cache simulation"
-    cores = f"{options.cores} cores" if options.cores > 1 else "1 core"
-    title = f"{model.nest.name} on {model.machine.name}, {cores}, {predictor}"
+            loops.append(told)
+    transitions, solutions = _solve(model, fixed, solved, swept, cores)
+    told_by = "layer conditions" if predictor == "lc" else "cache simulation"
+    busy = f"{cores} cores" if cores > 1 else "1 core"
+    title = f"{nest.name} on {machine.name}, {busy}, {told_by}"
     content: dict[str, object] = {
-        "kernel": model.nest.name, "machine": model.machine.id, "sizes": sizes,
+        "kernel": nest.name, "machine": machine.id, "sizes": loops,
         "transitions": [asdict(transition) for transition in transitions],
     }  # fmt: skip
     notes = [note for row in rows for note in row["loop"].notes]
@@ -315,36 +295,38 @@ def cpu(options: CpuOptions) -> None:
             "measured": ("number", lambda one: one["write"](one["cycles"])),
             "wall": ("s", "ran.wall_s"), "CPU": ("s", "ran.cpu_s"), "error": "signed share",
         })  # fmt: skip
-        parts += [sweep.without_empty("measured", "wall", "CPU", "error"), *solved]
+        parts += [sweep.without_empty("measured", "wall", "CPU", "error"), *solutions]
     else:
         scaling = model.scale(loop.constants)
-        advice = advise_blocking(model.nest, model.machine, loop.constants, options.cores)
+        advice = advise_blocking(nest, machine, loop.constants, cores)
         content["scaling"] = [asdict(one) for one in scaling]
         content["advice"] = [asdict(one) for one in advice]
         parts += [*write_lines("loop.txt", of=loop, **rows[0]), _list_levels(loop)]
-        if model.machine.cores > 1:
+        if machine.cores > 1:
             parts.append(Table.of(scaling[:16], {
                 "cores": "whole",
                 f"ECM ({unit})": ("number", lambda one: _write(loop, unit, one.cycles)),
                 "memory": ("text", lambda one: "saturated" if one.is_saturated else ""),
             }))  # fmt: skip
-        parts += [*solved, *(f"advice: {one}" for one in advice)]
+        parts += [*solutions, *(f"advice: {one}" for one in advice)]
         notes += model.conflicts(loop.constants)
     present(content, *parts, figure=_chart_sweep(title, swept, rows, unit), notes=notes)
 
 
-def _solve(options: CpuOptions, model: LoopModel) -> tuple[tuple[Transition, ...], list[Part]]:
+def _solve(
+    model: LoopModel, fixed: Mapping[str, int], solved: str | None, swept: str, cores: int
+) -> tuple[tuple[Transition, ...], list[Part]]:
     """Solve layer conditions for the constant asked for, else for the one that varies."""
-    size = options.solved or options.swept or next(reversed(options.fixed), "")
+    size = solved or swept or next(reversed([*fixed]), "")
     if not size:
         return (), []
-    others = {name: value for name, value in options.fixed.items() if name != size}
+    others = {name: value for name, value in fixed.items() if name != size}
     try:
         transitions = list_transitions(
-            model.nest, model.machine, constants=others, size=size, cores=options.cores
+            model.nest, model.machine, constants=others, size=size, cores=cores
         )
     except InputError as error:
-        if options.solved:
+        if solved:
             raise
         return (), [f"note: no transitions of {size}: {error}"]
     table = Table.of(transitions, {
@@ -422,18 +404,23 @@ def _chart_sweep(title: str, name: str, rows: Sequence[Mapping[str, Any]], unit:
     return Figure(charts=charts, title=title, columns=1, heights=(4.4, 2.6))
 
 
-def _model_problem(options: CpuOptions) -> None:
+def _model_problem(
+    file: Path,
+    machine: MachineDescription,
+    every: Sequence[Mapping[str, int]],
+    swept: str,
+    device_id: str | None,
+) -> None:
     """Estimate an OpenCL launch, or one for each value of a parameter."""
-    machine, swept = options.find_description(), options.swept
     if machine.kind is not DeviceKind.CPU:
         raise InputError(f"{machine.id} is a {machine.kind}; `kernelcast model gpu` models GPUs")
     estimates: list[AnalyticEstimate] = []
     rows: list[dict[str, Any]] = []
     with progress() as report:
-        for parameters in options.list_constants():
-            source = read_launch_source(options.file, parameters=parameters)
-            if options.device_id is not None:
-                source = record_accesses(source, options.device_id, report=report)
+        for parameters in every:
+            source = read_launch_source(file, parameters=parameters)
+            if device_id is not None:
+                source = record_accesses(source, device_id, report=report)
             estimates.append(estimate_analytically(source.launch(), machine))
             about = {"value": parameters[swept]} if swept else {}
             rows.append({**about, "kernel": source.name, **asdict(estimates[-1])})

@@ -1,8 +1,8 @@
 """``kernelcast model gpu`` and ``fit``."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -54,162 +54,133 @@ _COLUMNS: Final[Mapping[str, tuple[str, Field]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuOptions:
-    file: Path | None = option.argument("[P.yaml]")
-    machines: tuple[str, ...] = option.given(
-        "--machine NAME",
-        "Machine description: a shipped one (a100), one calibrated here, or a file; may be "
-        "repeated.",
-        required=True,
-    )
-    local_sizes: tuple[str, ...] = option.given(
-        "--local X,Y,Z", "Local size, instead of the file's; may be repeated with --sweep-size."
-    )
-    folds: tuple[str, ...] = option.given(
-        "--fold 2z",
-        "Let each work-item compute several updates along an axis; may be repeated.",
-    )
-    sweeps_local: bool = option.given("--sweep-local", "Rank all local sizes with powers of two.")
-    sweeps_fold: bool = option.given(
-        "--sweep-fold", "Rank the foldings 2y and 2z as well, each with all local sizes."
-    )
-    sweep_size: str | None = option.given(
-        "--sweep-size NAME=A:B:STEP",
-        "Vary a parameter of the file from A to B: shows where caches become too small.",
-    )
-    measured_file: Path | None = option.given(
-        "--measured FILE",
-        "Compare with measured launches: a table (.csv or .json) as for `model fit`, also with "
-        "updates_per_s.",
-    )
-    device_id: str | None = option.given(
-        "--device ID",
-        "Record on this OpenCL device, of whatever kind, where accesses go that depend on data.",
-    )
-    parameters: Mapping[str, Number] = option.parameters
-    arrays: tuple[str, ...] = option.given(
-        "--array NAME:TYPE:SIZES",
-        "Declare an array for accesses as text, contiguous dimension first: "
-        "src:float64:640x512x512.",
-    )
-    loads: tuple[str, ...] = option.given(
-        "--access TEXT",
-        'A load of every work-item, such as "src[x-1][y] if x > 0"; x, y, z are global ids.',
-    )
-    stores: tuple[str, ...] = option.given("--store TEXT", "A store.")
-    atomics: tuple[str, ...] = option.given("--atomic TEXT", "An atomic operation.")
-    scalars: Mapping[str, Number] = option.numbers(
-        "--scalar NAME=VALUE", "A name that accesses as text may use."
-    )
-    operations: Mapping[str, Number] = option.numbers(
-        "--operation KIND=COUNT",
-        "Operations of every work-item, such as fp64=25 or fp32_fma=8.",
-    )
-    global_size: str | None = option.given("--global X,Y,Z", "Global size, for accesses as text.")
-    global_offset: str | None = option.given("--offset X,Y,Z", "Global offset, likewise.")
-    registers: int | None = option.given(
-        "--registers N",
-        "32-bit registers per work-item, which limit how many run at once.",
-    )
-    hit_rates: str | None = option.given(
-        "--hit-rates NAME",
-        "Hit rates of the caches: a shipped set (paper-2022, with the paper's limiters) or a file "
-        "of `model fit`.",
-    )
-    shown: int = option.given("--top N", "Rows of the ranking.", default=10)
-
-    def __post_init__(self) -> None:
-        written = bool(self.arrays or self.loads or self.stores or self.atomics)
-        ranks = self.sweeps_local or self.sweeps_fold
-        option.refuse({
-            "give a file (P.yaml), or accesses as text (--array, --access, --global)":
-                written == (self.file is not None),
-            "accesses as text need --global, the sizes of the index space":
-                written and self.global_size is None,
-            "--global, --offset, --scalar and --operation are for accesses as text; P.yaml says "
-            "them itself: change them there, or by --param":
-                self.file is not None
-                and (self.global_size or self.global_offset or self.scalars or self.operations),
-            "--param replaces a parameter of P.yaml; accesses as text take --scalar":
-                written and bool(self.parameters),
-            "--sweep-size sweeps a parameter of a file, and nothing else at the same time":
-                self.sweep_size is not None and (ranks or written),
-            "several --local are for --sweep-size; --sweep-local tries all local sizes":
-                len(self.local_sizes) > 1 and self.sweep_size is None,
-            "--sweep-local, --sweep-fold and --measured have local sizes of their own: leave "
-            "--local out":
-                self.local_sizes and (ranks or self.measured_file),
-            "--measured compares with the launches of one machine; it cannot be swept":
-                self.measured_file and (ranks or self.sweep_size or len(self.machines) > 1),
-        })  # fmt: skip
-
-    def list_local_sizes(self) -> list[tuple[int, ...] | None]:
-        """Read the local sizes; None stands for the file's own."""
-        return [_read_sizes(text, "--local") for text in self.local_sizes] or [None]
-
-    def read_source(self, extra: Mapping[str, Number] | None = None) -> ModelledKernel:
-        if self.file is not None:
-            source = read_launch_source(self.file, parameters={**self.parameters, **(extra or {})})
-        else:
-            sizes = _read_sizes(self.global_size or "", "--global")
-            offset = _read_sizes(self.global_offset, "--offset") if self.global_offset else ()
-            for name, value in self.scalars.items():
-                if isinstance(value, float) and not value.is_integer():
-                    raise InputError(f"{name} is {value}; expected a whole number")
-            scalars = {name: int(value) for name, value in self.scalars.items()}
-            arrays = {}
-            for text in self.arrays:
-                array = read_array(text, tuple(scalars))
-                if array.name in arrays:
-                    raise InputError(
-                        f"array {array.name!r} is declared twice; keep one declaration"
-                    )
-                arrays[array.name] = array
-            kinds = {AccessKind.LOAD: self.loads, AccessKind.STORE: self.stores,
-                     AccessKind.ATOMIC: self.atomics}  # fmt: skip
-            texts = [(kind, text) for kind, each in kinds.items() for text in each]
-            kernel = WrittenKernel(
-                name="typed accesses", arrays=tuple(arrays.values()), scalars=scalars,
-                accesses=tuple(
-                    read_access(text, arrays, kind=kind, scalars=tuple(scalars), site=site)
-                    for site, (kind, text) in enumerate(texts)
-                ),
-                operations={name: float(count) for name, count in self.operations.items()},
-            )  # fmt: skip
-            source = model_written(kernel, NDRange(global_size=sizes, global_offset=offset))
-        if self.folds:
-            source.folds = tuple(map(parse_fold, self.folds))
-        if self.registers is not None:
-            source.registers = self.registers
-        if self.hit_rates is not None:
-            source.hit_rates = read_hit_rates_file(self.hit_rates)
-        return source
-
-
 @option.command(
     short="Time, limiters and data volumes of a kernel on a GPU.",
     plot="FILE: Draw the result, as .png or .svg.",
 )  # fmt: skip
-def gpu(options: GpuOptions) -> None:
+def gpu(  # noqa: PLR0913 - each is an option
+    file: Path | None = option.argument("[P.yaml]"),
+    machine_names: tuple[str, ...] = option.given(
+        "--machine NAME",
+        "Machine description: a shipped one (a100), one calibrated here, or a file; may be "
+        "repeated.",
+        required=True,
+    ),
+    local_sizes: tuple[str, ...] = option.given(
+        "--local X,Y,Z", "Local size, instead of the file's; may be repeated with --sweep-size."
+    ),
+    folds: tuple[str, ...] = option.given(
+        "--fold 2z",
+        "Let each work-item compute several updates along an axis; may be repeated.",
+    ),
+    sweeps_local: bool = option.given("--sweep-local", "Rank all local sizes with powers of two."),
+    sweeps_fold: bool = option.given(
+        "--sweep-fold", "Rank the foldings 2y and 2z as well, each with all local sizes."
+    ),
+    sweep_size: str | None = option.given(
+        "--sweep-size NAME=A:B:STEP",
+        "Vary a parameter of the file from A to B: shows where caches become too small.",
+    ),
+    measured_file: Path | None = option.given(
+        "--measured FILE",
+        "Compare with measured launches: a table (.csv or .json) as for `model fit`, also with "
+        "updates_per_s.",
+    ),
+    device_id: str | None = option.given(
+        "--device ID",
+        "Record on this OpenCL device, of whatever kind, where accesses go that depend on data.",
+    ),
+    parameters: Mapping[str, Number] = option.parameters,
+    arrays: tuple[str, ...] = option.given(
+        "--array NAME:TYPE:SIZES",
+        "Declare an array for accesses as text, contiguous dimension first: "
+        "src:float64:640x512x512.",
+    ),
+    loads: tuple[str, ...] = option.given(
+        "--access TEXT",
+        'A load of every work-item, such as "src[x-1][y] if x > 0"; x, y, z are global ids.',
+    ),
+    stores: tuple[str, ...] = option.given("--store TEXT", "A store."),
+    atomics: tuple[str, ...] = option.given("--atomic TEXT", "An atomic operation."),
+    scalars: Mapping[str, Number] = option.numbers(
+        "--scalar NAME=VALUE", "A name that accesses as text may use."
+    ),
+    operations: Mapping[str, Number] = option.numbers(
+        "--operation KIND=COUNT",
+        "Operations of every work-item, such as fp64=25 or fp32_fma=8.",
+    ),
+    global_size: str | None = option.given("--global X,Y,Z", "Global size, for accesses as text."),
+    global_offset: str | None = option.given("--offset X,Y,Z", "Global offset, likewise."),
+    registers: int | None = option.given(
+        "--registers N",
+        "32-bit registers per work-item, which limit how many run at once.",
+    ),
+    hit_rates: str | None = option.given(
+        "--hit-rates NAME",
+        "Hit rates of the caches: a shipped set (paper-2022, with the paper's limiters) or a file "
+        "of `model fit`.",
+    ),
+    shown: int = option.given("--top N", "Rows of the ranking.", default=10),
+) -> None:
     """Model a kernel on GPUs: data volumes between caches and memory, limiters, time.
 
     P.yaml is a problem file, whose source is analysed, or an access file. Accesses can also be
     typed with --array, --access, --store and --global. Nothing is run; --device records addresses
     that depend on data.
     """
-    machines = [find_machine(name) for name in options.machines]
-    if options.sweep_size is not None:
-        _sweep_sizes(options, options.sweep_size, machines)
+    written, ranks = bool(arrays or loads or stores or atomics), sweeps_local or sweeps_fold
+    option.refuse({
+        "give a file (P.yaml), or accesses as text (--array, --access, --global)":
+            written == (file is not None),
+        "accesses as text need --global, the sizes of the index space":
+            written and global_size is None,
+        "--global, --offset, --scalar and --operation are for accesses as text; P.yaml says them "
+        "itself: change them there, or by --param":
+            file is not None and (global_size or global_offset or scalars or operations),
+        "--param replaces a parameter of P.yaml; accesses as text take --scalar":
+            written and bool(parameters),
+        "--sweep-size sweeps a parameter of a file, and nothing else at the same time":
+            sweep_size is not None and (ranks or written),
+        "several --local are for --sweep-size; --sweep-local tries all local sizes":
+            len(local_sizes) > 1 and sweep_size is None,
+        "--sweep-local, --sweep-fold and --measured have local sizes of their own: leave --local "
+        "out":
+            local_sizes and (ranks or measured_file),
+        "--measured compares with the launches of one machine; it cannot be swept":
+            measured_file and (ranks or sweep_size or len(machine_names) > 1),
+    })  # fmt: skip
+    own: list[tuple[int, ...] | None] = [None]  # the file's local size
+    shapes = [_read_sizes(text, "--local") for text in local_sizes] or own
+    accesses = {AccessKind.LOAD: loads, AccessKind.STORE: stores, AccessKind.ATOMIC: atomics}
+
+    def read_source(extra: Mapping[str, Number] | None = None) -> ModelledKernel:
+        if file is not None:
+            source = read_launch_source(file, parameters={**parameters, **(extra or {})})
+        else:
+            offset = _read_sizes(global_offset, "--offset") if global_offset else ()
+            sizes = _read_sizes(global_size or "", "--global")
+            kernel = _read_accesses(arrays, accesses, scalars, operations)
+            source = model_written(kernel, NDRange(global_size=sizes, global_offset=offset))
+        if folds:
+            source.folds = tuple(map(parse_fold, folds))
+        if registers is not None:
+            source.registers = registers
+        if hit_rates is not None:
+            source.hit_rates = read_hit_rates_file(hit_rates)
+        return source
+
+    machines = [find_machine(name) for name in machine_names]
+    if sweep_size is not None:
+        _sweep_sizes(sweep_size, read_source, shapes, machines)
         return
-    source = options.read_source()
-    if options.device_id is not None:
+    source = read_source()
+    if device_id is not None:
         with progress() as report:
-            source = record_accesses(source, options.device_id, report=report)
-    if options.sweeps_local or options.sweeps_fold:
-        _sweep_local_sizes(options, source, machines)
-    elif options.measured_file is not None:
-        _, launches = read_measurements(options.measured_file)
+            source = record_accesses(source, device_id, report=report)
+    if sweeps_local or sweeps_fold:
+        _sweep_local_sizes(source, machines, shown, with_folds=sweeps_fold)
+    elif measured_file is not None:
+        _, launches = read_measurements(measured_file)
         comparisons = compare_with_measured(source, machines[0], launches)
         table = Table.of(comparisons, {
             "quantity": "text", "launches": ("whole", lambda one: len(one.measured)),
@@ -237,8 +208,8 @@ def gpu(options: GpuOptions) -> None:
         content = [comparison_to_json(one) for one in comparisons]
         present(content, *parts, figure=Figure(charts=tuple(charts), title=title))
     else:
-        [local_size] = options.list_local_sizes()
-        found = [configure(source, machine, local_size) for machine in machines]
+        [shape] = shapes
+        found = [configure(source, machine, shape) for machine in machines]
         labels = [f"{one.estimate.machine}\n{one.label}" for one in found]
         charts = [
             chart_limiters("Limiters", labels, [one.estimate for one in found]),
@@ -259,12 +230,38 @@ def gpu(options: GpuOptions) -> None:
         )
 
 
+def _read_accesses(
+    array_texts: Sequence[str], texts: Mapping[AccessKind, Sequence[str]],
+    scalars: Mapping[str, Number], operations: Mapping[str, Number],
+) -> WrittenKernel:  # fmt: skip
+    """Read a kernel of accesses as text."""
+    for name, value in scalars.items():
+        if isinstance(value, float) and not value.is_integer():
+            raise InputError(f"{name} is {value}; expected a whole number")
+    arrays = {}
+    for text in array_texts:
+        array = read_array(text, tuple(scalars))
+        if array.name in arrays:
+            raise InputError(f"array {array.name!r} is declared twice; keep one declaration")
+        arrays[array.name] = array
+    pairs = [(kind, text) for kind, own in texts.items() for text in own]
+    return WrittenKernel(
+        name="typed accesses", arrays=tuple(arrays.values()),
+        scalars={name: int(value) for name, value in scalars.items()},
+        accesses=tuple(
+            read_access(text, arrays, kind=kind, scalars=tuple(scalars), site=site)
+            for site, (kind, text) in enumerate(pairs)
+        ),
+        operations={name: float(count) for name, count in operations.items()},
+    )  # fmt: skip
+
+
 def _sweep_local_sizes(
-    options: GpuOptions, source: ModelledKernel, machines: Sequence[MachineDescription]
+    source: ModelledKernel, machines: Sequence[MachineDescription], shown: int, *, with_folds: bool
 ) -> None:
     # Folding along dimension 0 would spread neighbouring work-items over memory.
     beyond = (((axis, 2),) for axis in range(1, source.ndrange.dimensions))
-    folds = [(), *beyond] if options.sweeps_fold else None
+    folds = [(), *beyond] if with_folds else None
     parts: list[Part] = []
     charts, content, notes = [], [], []
     ranks: dict[int, int] = {}
@@ -278,9 +275,9 @@ def _sweep_local_sizes(
             "refused": [{"configuration": label, "reason": reason} for label, reason in refused],
         })  # fmt: skip
         where = f"{source.name} on {machine.id}"
-        fastest = every[: options.shown]
+        fastest = every[:shown]
         # Rank the fastest configurations, and add the slowest for comparison.
-        is_whole = len(every) <= options.shown + 1
+        is_whole = len(every) <= shown + 1
         ranks.update({id(one): rank for rank, one in enumerate(every, start=1)})
         table = Table.of(
             every if is_whole else [*fastest, every[-1]],
@@ -289,7 +286,7 @@ def _sweep_local_sizes(
                 "local size": ("text", lambda one: _join(one.local_size)),
                 "fold": ("text", lambda one: write_folds(one.folds) or "-"), **_COLUMNS,
             },
-            breaks=() if is_whole else (options.shown,),
+            breaks=() if is_whole else (shown,),
         )  # fmt: skip
         parts += [f"{where}: {len(every)} configurations, fastest first", table]
         if refused:
@@ -311,19 +308,23 @@ def _join(local_size: Sequence[int]) -> str:
     return "x".join(map(str, local_size))
 
 
-def _sweep_sizes(options: GpuOptions, sweep: str, machines: Sequence[MachineDescription]) -> None:
+def _sweep_sizes(
+    sweep: str,
+    read_source: Callable[[Mapping[str, Number]], ModelledKernel],
+    local_sizes: Sequence[tuple[int, ...] | None],
+    machines: Sequence[MachineDescription],
+) -> None:
     match = _SWEEP.fullmatch(sweep)
     if match is None or ":" not in match["range"]:
         msg = f"--sweep-size {sweep!r}: expected NAME=FIRST:LAST:STEP, such as NX=300:800:20"
         raise InputError(msg)
     name, given_as = match["name"], f"--sweep-size {sweep!r}"
     values = option.read_range(match["range"], given_as=given_as, example="300:800:20")
-    local_sizes = options.list_local_sizes()
     curves: dict[str, list[tuple[int, Configuration]]] = {}
     for machine in machines:
         with progress_bar() as tell:
             answers = sweep_sizes(
-                lambda value: options.read_source({name: value}), values, machine, local_sizes
+                lambda value: read_source({name: value}), values, machine, local_sizes
             )
             for done, (value, answer) in enumerate(answers, start=1):
                 tell(done, len(values) * len(local_sizes), machine.id)
