@@ -322,7 +322,7 @@ def show_source(features: KernelFeatures) -> Iterator[Part]:
             rows.append(gap)
         last = number
         indent = " " * (len(line.code) - len(line.code.lstrip()))
-        code = "\n".join([line.code, *(f"{indent}`- {one.text}" for one in line.accesses)])
+        code = "\n".join([line.code, *(f"{indent}`- {one}" for one in line.accesses)])
         if line.share >= 0.1:
             hot.append(len(rows))
         runs, bar = "" if line.runs is None else line.runs, "#" * math.ceil(8 * line.share)
@@ -344,7 +344,7 @@ def show_source(features: KernelFeatures) -> Iterator[Part]:
         f"{counters.work_groups} work-groups)\nshare: of all operations executed, whole with eight "
         "marks; operations and memory: of one execution, vectors by their lanes"
     )
-    if legend := explain(access.text for line in lines for access in line.accesses):
+    if legend := explain(access for line in lines for access in line.accesses):
         yield legend
 
 

@@ -75,7 +75,6 @@ def read_lab_source(
     except KernelcastError as error:
         return SourceReport(kernels=kernels, failure=str(error))
     lines, counters = annotate(features), features.best_counters
-    texts = (f"{one.address} {one.guard}" for line in lines for one in line.accesses)
     gaps = tuple(
         f"line {one.line}: {one.reason}" if one.line else one.reason
         for one in features.facts.told_gaps
@@ -83,7 +82,7 @@ def read_lab_source(
     return SourceReport(
         kernels=kernels,
         lines=lines,
-        legend=explain(texts),
+        legend=explain(access for line in lines for access in line.accesses),
         is_exact=counters.is_exact,
         work_items=counters.work_items,
         work_groups=counters.work_groups,

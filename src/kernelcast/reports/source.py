@@ -1,8 +1,8 @@
 """What people are told of a kernel's source: addresses in words, and what each line executes."""
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from kernelcast.expressions import TRUE, Expr
 from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
@@ -75,25 +75,6 @@ _WEIGHED = (*ARITHMETIC, *SPECIAL, _K.BARRIER, _K.ATOMIC, _K.BRANCH, _K.CALL, _K
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LineAccess:
-    kind: str
-    address: str
-    """Where it goes, such as ``a[gid.x + 1]``."""
-    guard: str
-    """When it is executed; empty if always."""
-    pattern: str
-    """What is known of the address; empty where it follows from ids and loops alone."""
-    requests: str
-    """How a warp touches memory; empty if nobody knows."""
-
-    @property
-    def text(self) -> str:
-        condition = f"if {self.guard}" if self.guard else ""
-        parts = (f"{self.kind} {self.address}", condition, self.pattern, self.requests)
-        return ", ".join(filter(None, parts))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotatedLine:
     number: int
     code: str
@@ -104,8 +85,9 @@ class AnnotatedLine:
     operations: tuple[str, ...] = ()
     """What one execution computes, such as ``2 fp32``."""
     memory: str = ""
-    accesses: tuple[LineAccess, ...] = ()
-    """Where that goes, each place once."""
+    accesses: Mapping[str, str] = field(default_factory=dict)
+    """Where that goes and when, such as ``load a[gid.x + 1], if gid.x < n, 4 sectors/request``, and
+    what is known of the address; empty where it follows from ids and loops alone."""
 
 
 def annotate(features: KernelFeatures) -> tuple[AnnotatedLine, ...]:
@@ -116,7 +98,7 @@ def annotate(features: KernelFeatures) -> tuple[AnnotatedLine, ...]:
     weights = {line: weigh(one.executed(counts)) for line, one in facts.items()}
     total = sum(weights.values()) or 1.0
     requests = {pattern.site: pattern for pattern in counters.patterns}
-    accesses: dict[int, dict[LineAccess, None]] = {}
+    accesses: dict[int, dict[str, str]] = {}
     for access in features.facts.accesses:
         request, told = requests.get(access.site), ""
         if request is not None and request.space is MemorySpace.LOCAL:
@@ -128,19 +110,17 @@ def annotate(features: KernelFeatures) -> tuple[AnnotatedLine, ...]:
             if not request.is_coalesced:
                 told += f" where {format_count(request.ideal_sectors_per_request)} would do"
         is_usual = access.pattern is AddressPattern.QUASI_AFFINE
-        described = LineAccess(
-            kind=str(access.kind),
-            address=write_address(access, features.facts),
-            guard=write_guard(access),
-            pattern="" if is_usual else str(access.pattern),
-            requests=told,
-        )
-        accesses.setdefault(access.line, {})[described] = None
+        pattern, guard = "" if is_usual else str(access.pattern), write_guard(access)
+        parts = (
+            f"{access.kind} {write_address(access, features.facts)}",
+            f"if {guard}" if guard else "", pattern, told,
+        )  # fmt: skip
+        accesses.setdefault(access.line, {})[", ".join(filter(None, parts))] = pattern
     found = []
     source = features.problem.kernel.source.expandtabs(4).rstrip()
     for number, code in enumerate(source.split("\n"), start=1):
-        places, one = tuple(accesses.get(number, ())), facts.get(number)
-        line = AnnotatedLine(number=number, code=code, accesses=places)
+        one = facts.get(number)
+        line = AnnotatedLine(number=number, code=code, accesses=accesses.get(number, {}))
         if one is not None:
             moved = [
                 f"{format_count(times)} {text}"
