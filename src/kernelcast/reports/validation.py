@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -24,36 +25,21 @@ FAVOURITE = "hybrid"
 _BASELINE = "linear"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedDevice:
-    name: str
-    linear: float
-    learned: float | None
-    """Mean errors as shares; None where there was no learned model."""
-    sampling_cost: float
-    """Mean sampling time over the kernels' time."""
-    classes: tuple[tuple[float, float, float], ...] = ()
-    """Of Table 3: mean errors of linear and learned model and the gain, as printed there, in the
-    classes 0-5 %, 5-10 % and beyond; empty where the paper gives none."""
-
-
-PUBLISHED = (
-    PublishedDevice(
-        name="GTX 280", linear=0.0719, learned=0.0642, sampling_cost=0.08,
-        classes=(
-            (0.0188, 0.0236, -0.0048), (0.0665, 0.0313, 0.0350), (0.2124, 0.1867, 0.0257),
-        ),
-    ),
-    PublishedDevice(
-        name="GTX 580", linear=0.0572, learned=0.0476, sampling_cost=0.08,
-        classes=(
-            (0.0203, 0.0213, -0.0010), (0.0759, 0.0657, 0.0101), (0.1846, 0.1341, 0.0506),
-        ),
-    ),
-    PublishedDevice(name="GTX 680", linear=0.10, learned=None, sampling_cost=0.08),
-    PublishedDevice(name="HD 6970", linear=0.0810, learned=0.0791, sampling_cost=0.15),
-)  # fmt: skip
-"""Every device of the paper; it gives the cost for NVIDIA (8 %) and AMD (15 %) as a whole."""
+PUBLISHED: Final[Mapping[str, tuple[float, float | None, float]]] = {
+    "GTX 280": (0.0719, 0.0642, 0.08),
+    "GTX 580": (0.0572, 0.0476, 0.08),
+    "GTX 680": (0.10, None, 0.08),
+    "HD 6970": (0.0810, 0.0791, 0.15),
+}
+"""Every device of the paper: mean errors of the linear and the learned model as shares, None where
+there was none, and mean sampling time over the kernels' time, which the paper gives for NVIDIA
+(8 %) and AMD (15 %) as a whole."""
+_PUBLISHED_CLASSES: Final = {
+    "GTX 280": ((0.0188, 0.0236, -0.0048), (0.0665, 0.0313, 0.0350), (0.2124, 0.1867, 0.0257)),
+    "GTX 580": ((0.0203, 0.0213, -0.0010), (0.0759, 0.0657, 0.0101), (0.1846, 0.1341, 0.0506)),
+}
+"""Of Table 3: mean errors of linear and learned model and the gain, as printed there, in the
+classes 0-5 %, 5-10 % and beyond, of the devices that it has."""
 
 
 def present_validation(
@@ -141,9 +127,9 @@ def present_validation(
         },
         rows=[
             # With no more digits than the paper has.
-            (one.name, *(format_error(each).replace(".00 %", " %")
-                         for each in (one.linear, one.learned)), f"{one.sampling_cost * 100:g} %")
-            for one in PUBLISHED
+            (name, *(format_error(each).replace(".00 %", " %") for each in errors),
+             f"{cost * 100:g} %")
+            for name, (*errors, cost) in PUBLISHED.items()
         ],
         note="Published figures, for orientation: 70 kernels, one left out at a time, on other "
         "devices. For the GTX 680 the paper says about 10 %. It gives the cost for all NVIDIA "
@@ -170,14 +156,11 @@ def tabulate_scores(report: ValidationReport, device: str, chosen: str = "") -> 
 def _tabulate_classes(report: ValidationReport, device: str) -> Table:
     """Tabulate the paper's Table 3: what models make of groups that the linear one does well."""
     scores = [one for one in report.scores if one.device == device]
-    published = [one for one in PUBLISHED if one.classes]
     groups = pluralise(report.split)
     columns = {"error of\nlinear": "text", groups: "whole"}
     columns |= dict.fromkeys((one.model for one in scores), "number")
-    for one in published:
-        columns |= {
-            f"{one.name} (paper)\n{what}": "number" for what in ("linear", "learned", "gain")
-        }
+    for name in _PUBLISHED_CLASSES:
+        columns |= {f"{name} (paper)\n{what}": "number" for what in ("linear", "learned", "gain")}
     rows: list[list[Value]] = []
     for place, ours in enumerate(scores[0].classes if scores else ()):
         cells: list[Value] = [format_class(ours["low"], ours["high"]), ours["groups"]]
@@ -187,8 +170,8 @@ def _tabulate_classes(report: ValidationReport, device: str) -> Table:
                 cells.append(NOTHING)
             else:
                 cells.append(f"{format_error(error)} ({format_points(plain - error)})")
-        for one in published:
-            linear, learned, gain = one.classes[place]
+        for classes in _PUBLISHED_CLASSES.values():
+            linear, learned, gain = classes[place]
             cells += [format_error(linear), format_error(learned), f"{gain * 100:+.2f}"]
         rows.append(cells)
     return Table(
