@@ -1,18 +1,17 @@
 """``kernelcast estimate``."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import Collected, ExitStatus, present, progress
 from kernelcast.launches.devices import refuse_unknown_ids, start_ahead
 from kernelcast.launches.settings import EstimateSettings, prefix
-from kernelcast.records.device import DeviceDescription, SaturationPoint
+from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.private_files import check_target
@@ -23,8 +22,6 @@ from kernelcast.reports.presenter import Field, Part, Table, Value, write_lines
 if TYPE_CHECKING:
     from kernelcast.launches.recordings import RecordedAnswer, Recording
     from kernelcast.records.problem import Problem
-
-T = TypeVar("T")
 
 
 @option.command(
@@ -284,11 +281,9 @@ def collect_estimates(
         from kernelcast.predictor.estimates import estimate_on_devices, find_devices, import_ahead
 
         report("looking for devices")
-        listing: Future[Sequence[DeviceDescription]] = Future()
         # In a thread that keeps no program from ending.
-        Thread(target=_complete, args=(listing, find_devices, device_ids), daemon=True).start()
-        import_ahead()
-        devices = listing.result()
+        Thread(target=import_ahead, daemon=True).start()
+        devices = find_devices(device_ids)
         for number, problem in enumerate(good, start=1):
             yield (
                 problem.name,
@@ -302,21 +297,14 @@ def collect_estimates(
         for name, answers in ask():
             failures = len(collected.failures)
             try:
-                for one in answers:
-                    collected.answers.append(one.answer)
-                    if one.answer.error is not None:
-                        collected.failures.append((one.answer.problem, one.answer.error))
-                    if one.recording is not None:
-                        recorded.append(one.recording)
+                for answer, recording in answers:
+                    collected.answers.append(answer)
+                    if answer.error is not None:
+                        collected.failures.append((answer.problem, answer.error))
+                    if recording is not None:
+                        recorded.append(recording)
             except KernelcastError as error:
                 # What no device takes is said once; the answers hold what each has said.
                 del collected.failures[failures:]
                 collected.refusals.append((name, error))
     return collected, recorded
-
-
-def _complete(future: Future[T], find: Callable[..., T], *given: object) -> None:
-    try:
-        future.set_result(find(*given))
-    except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
-        future.set_exception(error)

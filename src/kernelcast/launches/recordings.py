@@ -56,12 +56,8 @@ class Recording:
     """What the answer was put together of; none in older files."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedAnswer:
-    """An answer with the raw samples behind it; a device that failed has none."""
-
-    answer: DeviceAnswer
-    recording: Recording | None
+RecordedAnswer = tuple[DeviceAnswer, Recording | None]
+"""An answer with the raw samples behind it; a device that failed has none."""
 
 
 def write_recordings(path: Path, recordings: Sequence[Recording]) -> None:

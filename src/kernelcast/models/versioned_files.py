@@ -233,9 +233,9 @@ class Document(Generic[R]):
             )
         return json.dumps({**self.header, **plain}, allow_nan=False, **self.options)
 
-    def read(self, content: str | bytes, source: str = "") -> R:
+    def read(self, content: str | bytes | Mapping[str, Any], source: str = "") -> R:
         try:
-            held = json.loads(content)
+            held = dict(content) if isinstance(content, Mapping) else json.loads(content)
             for name, expected in self.header.items():
                 found = held.pop(name)
                 if found != expected:

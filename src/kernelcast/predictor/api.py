@@ -216,4 +216,4 @@ def estimate_problem(
         timeout_s=timeout_s,
         report=report,
     )
-    return [one.answer for one in found]
+    return [answer for answer, _ in found]

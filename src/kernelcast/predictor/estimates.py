@@ -75,7 +75,7 @@ def estimate_on_devices(
             refusals.append(answer.error)
         if found:
             answer = replace(answer, estimate=found[0].estimate)
-        yield RecordedAnswer(answer=answer, recording=found[0].recording if found else None)
+        yield answer, found[0].recording if found else None
     if refusals and len(refusals) == len(devices):
         raise refusals[0]
 
@@ -208,4 +208,4 @@ def replay(
             raise answer.error
         if problem is None and answer.estimate is not None:
             answer = replace(answer, estimate=replace(answer.estimate, identity=None))
-        yield RecordedAnswer(answer=answer, recording=one if answer.estimate else None)
+        yield answer, one if answer.estimate else None

@@ -5,8 +5,7 @@ that observations of the same launch gave just before its newest one, as the tie
 answers. A launch that was observed 100,000 times counts as one that was observed twice does.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import fmean, median
@@ -20,9 +19,9 @@ from kernelcast.models.validation.comparison import Comparison as Comparison
 from kernelcast.models.validation.comparison import DeviceComparison as DeviceComparison
 from kernelcast.models.validation.comparison import ExplainedError as ExplainedError
 from kernelcast.models.validation.comparison import compare_validated as compare_validated
-from kernelcast.models.validation.comparison import comparison_from_json
+from kernelcast.models.validation.comparison import comparison_from_json as comparison_from_json
 from kernelcast.models.validation.report import ValidationReport as ValidationReport
-from kernelcast.models.validation.report import report_from_json
+from kernelcast.models.validation.report import report_from_json as report_from_json
 
 # The service asks no room below the predictor: what it shows of models comes from here.
 from kernelcast.models.versioned_files import VersionedFiles
@@ -121,14 +120,6 @@ def read_kernel_launches(store: Store, kernel: str) -> tuple[HeldLaunch, ...]:
             )
         )
     return tuple(found)
-
-
-def read_report(content: Mapping[str, Any]) -> ValidationReport:
-    return report_from_json(json.dumps(content))
-
-
-def read_comparison(content: Mapping[str, Any]) -> Comparison:
-    return comparison_from_json(json.dumps(content))
 
 
 def find_ablation(report: ValidationReport, device: str) -> list[tuple[str, DeviceComparison]]:

@@ -404,13 +404,13 @@ def estimate_now(settings: EstimateSettings, *, timeout_s: float) -> TimeSource:
                 f"{wanted.label}: several devices could be meant ({names}); name one by "
                 "`device` in the codelet file or by --device"
             )
-        (found,) = estimate_on_devices(
+        [(answer, _)] = estimate_on_devices(
             wanted.problem, devices, settings=settings, timeout_s=timeout_s
         )
-        estimate = found.answer.estimate
+        estimate = answer.estimate
         if estimate is None:
             # Exactly one of the two is there, see `DeviceAnswer`.
-            raise found.answer.error or InputError(wanted.label)
+            raise answer.error or InputError(wanted.label)
         return expect(estimate.interval, str(estimate.tier), estimate.device_id)
 
     return find

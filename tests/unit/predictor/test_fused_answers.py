@@ -89,7 +89,7 @@ def test_a_replay_is_put_together_of_the_same(
     write_recordings(path, [replace(answered.recording, kernel_digest=problem.kernel.digest)])
     (recording,) = read_recordings(path)
     recordings = [recording, replace(recording, pieces=())]
-    told = [one.answer.estimate for one in replay(recordings, None, settings=EstimateSettings())]
+    told = [one.estimate for one, _ in replay(recordings, None, settings=EstimateSettings())]
     found, alone = (one for one in told if one is not None)
     assert found.seconds == answered.estimate.seconds
     assert {one.kind for one in alone.list_pieces()} == {"samples"}

@@ -35,7 +35,7 @@ def test_recorded_runs_are_judged_by_what_other_programs_did_then(recording: Rec
 
     def ask(**parts: object) -> Estimate:
         held = replace(recording, whole_s=(0.3,), **parts)
-        found = next(replay([held], None, settings=settings)).answer.estimate
+        found = next(replay([held], None, settings=settings))[0].estimate
         assert found is not None
         return found
 
@@ -47,6 +47,6 @@ def test_recorded_runs_are_judged_by_what_other_programs_did_then(recording: Rec
     assert ask(runs=busy).error == pytest.approx(3 * alone.seconds / 0.3 - 1)
     assert ask().error == alone.error
     # It answers with what was sampled, whatever budget and seed the settings have.
-    other = next(replay([recording], None, settings=EstimateSettings())).answer.estimate
+    other = next(replay([recording], None, settings=EstimateSettings()))[0].estimate
     assert other is not None
     assert other.interval == alone.interval

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from kernelcast.launches.data_store import open_data_store
+from kernelcast.models.validation.report import report_from_json
 from kernelcast.records.observation import Observation, ObservationFlag, Origin, RunTimes
-from kernelcast.reports.accuracy import HeldLaunch, find_ablation, read_kernel_launches, read_report
+from kernelcast.reports.accuracy import HeldLaunch, find_ablation, read_kernel_launches
 from support.observations import make_observation
 from support.served_pages import make_validation
 
@@ -86,7 +87,7 @@ def test_first_launches_and_busy_machines_are_not_judged(tmp_path: Path) -> None
 
 def test_an_ablation_is_found_in_a_validation() -> None:
     """The hybrid without a group, less the hybrid."""
-    report = read_report(make_validation())
+    report = report_from_json(make_validation())
     ((group, one),) = find_ablation(report, "device-0")
     assert (group, one.device) == ("analytic", "device-0")
     assert one.first_errors is not None

@@ -257,7 +257,7 @@ def test_kernels_are_estimated_now(folder: Path, monkeypatch: pytest.MonkeyPatch
         found = make(error=BrokenDeviceError("the driver crashed")) if len(asked) > 3 else make(
             estimate=make_estimate(seconds, device_id=device.id, ndrange=problem.ndrange)
         )  # fmt: skip
-        yield RecordedAnswer(answer=found, recording=None)
+        yield found, None
 
     monkeypatch.setattr(starpu, "choose_devices", lambda _: [device])
     monkeypatch.setattr(starpu, "estimate_on_devices", answer)

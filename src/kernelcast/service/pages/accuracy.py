@@ -161,11 +161,11 @@ def _picture_answers(found: Mapping[str, Any]) -> dict[str, Figure]:
 
 def _present(job: JobRecord) -> tuple[str, dict[str, Figure]]:
     """Read the result of a validation: its HTML, and its figures by name."""
-    from kernelcast.reports.accuracy import read_report
+    from kernelcast.reports.accuracy import report_from_json
     from kernelcast.reports.validation import present_validation
 
     pictures: dict[str, Figure] = {}
-    parts = _take_out(present_validation(read_report(job.result)), pictures)
+    parts = _take_out(present_validation(report_from_json(job.result)), pictures)
     return make_html(*parts, level=3), pictures
 
 
@@ -231,9 +231,9 @@ def make_view(
     models: tuple[str, ...] = ()
     report: results.ValidationReport | None = None
     if job.kind is JobKind.COMPARE:
-        comparison = results.read_comparison(job.result)
+        comparison = results.comparison_from_json(job.result)
     else:
-        report = results.read_report(job.result)
+        report = results.report_from_json(job.result)
         models = report.models
         if len(models) < 2:
             raise InputError(
