@@ -11,6 +11,7 @@ from datetime import datetime
 from statistics import fmean, median
 from typing import Any, Final
 
+# The service asks no room below the predictor: what it shows of models comes from here.
 from kernelcast.models.time_models import ABLATION as ABLATION
 from kernelcast.models.time_models import HYBRID
 from kernelcast.models.time_models import RIVALS as RIVALS
@@ -22,8 +23,6 @@ from kernelcast.models.validation.comparison import compare_validated as compare
 from kernelcast.models.validation.comparison import comparison_from_json as comparison_from_json
 from kernelcast.models.validation.report import ValidationReport as ValidationReport
 from kernelcast.models.validation.report import report_from_json as report_from_json
-
-# The service asks no room below the predictor: what it shows of models comes from here.
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.trained_models import find_shipped
