@@ -42,8 +42,8 @@ def estimate(  # noqa: PLR0913 - each is an option
         plan=option.settings(
             budget=option.given(
                 "--budget SHARE",
-                "Device time for samples as a share of the predicted time, above 0, at most 1; short "
-                "launches get a millisecond or two, half of the launch at most.",
+                "Device time for samples as a share of the predicted time, above 0, at most 1; "
+                "short launches get a millisecond or two, half of the launch at most.",
             ),
             seed=option.seed,
         ),
