@@ -163,6 +163,10 @@ class ScratchpadKernel:
             msg = f"{self.name}: no DMA or Gload request and no compute instruction is given"
             raise InputError(msg)
 
+    @property
+    def smallest_copy_bytes(self) -> float:
+        return min(copy.bytes for one in self.dma for copy in one.copies)
+
 
 Requests = Sequence[tuple[float, float]]
 """Transactions of one request (``MRT``), and how many such requests one CPE issues."""
@@ -315,67 +319,45 @@ def _collect(requests: Requests, cpes: int, machine: ScratchpadMachine) -> Reque
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GranularityStep:
-    """A kernel with smaller DMA requests (Fig. 7)."""
+class Variant(NamedTuple):
+    """A kernel with smaller DMA requests (Fig. 7), or on another number of CPEs (Fig. 9 and 10)."""
 
-    parts: int
-    smallest_bytes: float
+    number: int
+    """Parts into which each request is divided, or active CPEs."""
     terms: ScratchpadTerms
     saving_s: float
     """What the whole model says is saved against the kernel as given."""
-    equation_13_s: float
-    """What equation 13 says, ``(1/#DMA_1 - 1/#DMA_2) * T_DMA``: it leaves the number of virtual
-    groups as it was."""
+    equation_s: float | None
+    """What the paper's equation says of that, 13 or 15; None where it says nothing."""
 
 
-def vary_granularity(
-    kernel: ScratchpadKernel, machine: ScratchpadMachine
-) -> tuple[GranularityStep, ...]:
+def vary_granularity(kernel: ScratchpadKernel, machine: ScratchpadMachine) -> list[Variant]:
     """Divide DMA requests by 1, 2, 4 and so on, as long as none gets below a transaction."""
     if not kernel.dma:
         raise InputError(f"{kernel.name}: no DMA request is given, so none can be made smaller")
     given = model_kernel(kernel, machine)
-    steps: list[GranularityStep] = []
+    steps: list[Variant] = []
     parts = 1
     while True:
         smaller = replace(kernel, dma=tuple(one.divided(parts) for one in kernel.dma))
-        least = min(copy.bytes for one in smaller.dma for copy in one.copies)
-        if parts > 1 and least < machine.transaction_bytes:
-            return tuple(steps)
+        if parts > 1 and smaller.smallest_copy_bytes < machine.transaction_bytes:
+            return steps
         terms = model_kernel(smaller, machine)
-        steps.append(
-            GranularityStep(
-                parts=parts,
-                smallest_bytes=least,
-                terms=terms,
-                saving_s=given.t_total_s - terms.t_total_s,
-                equation_13_s=(1 / given.dma.requests - 1 / terms.dma.requests) * given.dma.time_s,
-            )
-        )
+        # Equation 13, ``(1/#DMA_1 - 1/#DMA_2) * T_DMA``, leaves the number of virtual groups as it
+        # was.
+        saved = (1 / given.dma.requests - 1 / terms.dma.requests) * given.dma.time_s
+        steps.append(Variant(parts, terms, given.t_total_s - terms.t_total_s, saved))
         parts *= 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoubleBuffering:
-    """What double buffering would save (Fig. 5 and 8)."""
+def buffer_doubly(kernel: ScratchpadKernel, machine: ScratchpadMachine) -> dict[str, float]:
+    """Compute what double buffering would save (Fig. 5 and 8), and what it needs.
 
-    terms: ScratchpadTerms
-    saving_s: float
-    """Equation 14, ``min(T_DMA / NG_DMA, T_comp - T_overlap)``, with the time of copy-in requests
-    for ``T_DMA``, as Fig. 5 and the paper's N-body have it."""
-    equation_14_s: float
-    """Equation 14 as it is printed, with all of ``T_DMA``: an upper bound."""
-    needed_bytes: float
-    """Scratchpad for two of the largest copy-in requests."""
-    fits: bool
-
-    @property
-    def t_total_s(self) -> float:
-        return self.terms.t_total_s - self.saving_s
-
-
-def buffer_doubly(kernel: ScratchpadKernel, machine: ScratchpadMachine) -> DoubleBuffering:
+    ``saving_s`` is equation 14, ``min(T_DMA / NG_DMA, T_comp - T_overlap)``, with the time of
+    copy-in requests for ``T_DMA``, as Fig. 5 and the paper's N-body have it; ``equation_14_s`` as
+    it is printed, with all of ``T_DMA``, is an upper bound. ``needed_bytes`` of scratchpad hold two
+    of the largest copy-in requests.
+    """
     copied = [one for one in kernel.dma if one.direction is Direction.IN]
     if not copied:
         msg = f"{kernel.name}: no DMA request copies in, so there is nothing to buffer doubly"
@@ -383,43 +365,12 @@ def buffer_doubly(kernel: ScratchpadKernel, machine: ScratchpadMachine) -> Doubl
     terms = model_kernel(kernel, machine)
     needed = 2 * max(one.bytes for one in copied)
     groups, most = terms.dma.groups, terms.t_comp_s - terms.t_overlap_s
-    return DoubleBuffering(
-        terms=terms,
-        saving_s=min(terms.copy_in_s / groups, most),
-        equation_14_s=min(terms.dma.time_s / groups, most),
-        needed_bytes=needed,
-        fits=needed <= machine.spm_bytes,
-    )
-
-
-class CpePoint(NamedTuple):
-    """A kernel on another number of CPEs (Fig. 9 and 10)."""
-
-    active_cpes: int
-    terms: ScratchpadTerms
-    saving_s: float
-    """What the whole model says is saved against the number given."""
-    equation_15_s: float | None
-    """What equation 15 says, ``Delta_active_CPEs * max(0, T_DMA - T_comp)``, where the first is the
-    share of the CPEs left idle; None for more CPEs than given."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CpeSweep:
-    points: tuple[CpePoint, ...]
-    """Those that are possible, at least one, in the order asked for."""
-    cpes_per_group: int
-    refused: tuple[tuple[int, str], ...] = ()
-
-    @property
-    def best(self) -> CpePoint:
-        return min(self.points, key=lambda one: one.terms.t_total_s)
-
-    @property
-    def best_of_one_group(self) -> CpePoint | None:
-        """The fastest within one core group; None if no such number was tried."""
-        within = [one for one in self.points if one.active_cpes <= self.cpes_per_group]
-        return min(within, key=lambda one: one.terms.t_total_s, default=None)
+    saved = min(terms.copy_in_s / groups, most)
+    return {
+        "saving_s": saved, "equation_14_s": min(terms.dma.time_s / groups, most),
+        "t_total_s": terms.t_total_s - saved, "needed_bytes": needed,
+        "fits": needed <= machine.spm_bytes, "groups": groups,
+    }  # fmt: skip
 
 
 def vary_cpes(
@@ -427,10 +378,11 @@ def vary_cpes(
     given: int,
     counts: Iterable[int],
     machine: ScratchpadMachine,
-) -> CpeSweep:
-    """Model a kernel on several numbers of CPEs, against the one given."""
+) -> tuple[list[Variant], list[tuple[int, str]]]:
+    """Model a kernel on several numbers of CPEs, against the one given: those that are possible,
+    at least one, in the order asked for; and the others, each with the reason."""
     base = model_kernel(make_kernel(given), machine)
-    found: list[CpePoint] = []
+    found: list[Variant] = []
     refused: list[tuple[int, str]] = []
     for count in counts:
         try:
@@ -438,15 +390,15 @@ def vary_cpes(
         except InputError as error:
             refused.append((count, str(error)))
             continue
+        # Equation 15, ``Delta_active_CPEs * max(0, T_DMA - T_comp)``, where the first is the share
+        # of the CPEs left idle; it says nothing of more CPEs than given.
         idle = (given - count) / given
         saved = None if idle < 0 else idle * max(0.0, base.dma.time_s - base.t_comp_s)
-        found.append(CpePoint(count, terms, base.t_total_s - terms.t_total_s, saved))
+        found.append(Variant(count, terms, base.t_total_s - terms.t_total_s, saved))
     if not found:
         reason = refused[0][1] if refused else "none is asked for"
         raise InputError(f"no number of active CPEs is possible: {reason}")
-    return CpeSweep(
-        points=tuple(found), refused=tuple(refused), cpes_per_group=machine.cpes_per_group
-    )
+    return found, refused
 
 
 def list_cpe_counts(machine: ScratchpadMachine) -> list[int]:
@@ -457,41 +409,21 @@ def list_cpe_counts(machine: ScratchpadMachine) -> list[int]:
     return sorted(within | beyond)
 
 
-class GroupTimes(NamedTuple):
-    """When one virtual group does the three blocks of Fig. 4: begin and end in seconds."""
+def plan_timeline(terms: ScratchpadTerms) -> tuple[dict[str, list[tuple[float, float]]], float]:
+    """Lay out one round of a kernel: two DMA requests of average size, and their computation.
 
-    copy_in: tuple[float, float]
-    compute: tuple[float, float]
-    copy_out: tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
-    """One round of all virtual groups."""
-
-    groups: tuple[GroupTimes, ...]
-    """In the order in which they win the memory."""
-    rounds: float
-    """How many such rounds the kernel makes: two DMA requests each."""
-    is_fully_overlapped: bool
-    """Scenario 2: memory never idles."""
-
-    @property
-    def idle_s(self) -> float:
-        """How long memory idles between the last copy-in and the first copy-out."""
-        return self.groups[0].copy_out[0] - self.groups[-1].copy_in[1]
-
-
-def plan_timeline(terms: ScratchpadTerms) -> Timeline:
-    """Lay out one round of a kernel: two DMA requests of average size, and their computation."""
+    Begin and end of the three blocks of Fig. 4, in seconds, of each virtual group in the order in
+    which they win the memory; and how many such rounds the kernel makes.
+    """
     rounds = max(1.0, terms.dma.requests / 2)
     groups, latency, compute = terms.dma.groups, terms.dma.latency_s, terms.t_comp_s / rounds
-    found: list[GroupTimes] = []
+    spans: dict[str, list[tuple[float, float]]] = {"copy in": [], "compute": [], "copy out": []}
     free = groups * latency
     for number in range(groups):
         begin = (number + 1) * latency
         out = max(begin + compute, free)
         free = out + latency
-        found.append(GroupTimes((number * latency, begin), (begin, begin + compute), (out, free)))
-    is_full = (groups - 1) * latency >= compute
-    return Timeline(groups=tuple(found), rounds=rounds, is_fully_overlapped=is_full)
+        spans["copy in"].append((number * latency, begin))
+        spans["compute"].append((begin, begin + compute))
+        spans["copy out"].append((out, free))
+    return spans, rounds

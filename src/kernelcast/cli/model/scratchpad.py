@@ -7,11 +7,10 @@ from typing import Final
 import click
 
 from kernelcast.analytic.scratchpad import (
-    CpeSweep,
-    DoubleBuffering,
     ScratchpadKernel,
     ScratchpadMachine,
     ScratchpadTerms,
+    Variant,
     buffer_doubly,
     list_cpe_counts,
     model_kernel,
@@ -22,18 +21,17 @@ from kernelcast.analytic.scratchpad import (
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import present
 from kernelcast.launches.modelling.scratchpad import (
-    cpes_to_json,
+    CPES,
     depends_on_cpes,
     derive_scratchpad_kernel,
     find_scratchpad,
-    granularity_to_json,
     is_scratchpad_file,
     read_scratchpad_kernel,
     terms_to_json,
+    variants_to_json,
 )
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arithmetic import Number
-from kernelcast.records.plain import pick
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.numbers import format_seconds, format_share
 from kernelcast.reports.presenter import Part, Table
@@ -103,10 +101,14 @@ def scratchpad(
             counts = list(option.read_range(cpe_range, given_as=given_as, example="8:64:8"))
         [path] = files
         usual = read(path, active_cpes).active_cpes
-        sweep = vary_cpes(lambda count: read(path, count), usual, counts, processor)
-        _present_cpes(sweep, processor, is_fixed=(
-            is_scratchpad_file(path) and not depends_on_cpes(path)
-        ))  # fmt: skip
+        found, refused = vary_cpes(lambda count: read(path, count), usual, counts, processor)
+        notes = [f"{count} CPEs: {reason}" for count, reason in refused]
+        if is_scratchpad_file(path) and not depends_on_cpes(path):
+            notes.append(
+                "nothing in the file depends on {active_cpes}: each CPE keeps its work, so more of "
+                "them do more work"
+            )
+        _present_cpes(found, refused, notes, processor)
         return
     kernels = [read(path, active_cpes) for path in files]
     if what_if == "dma":
@@ -114,11 +116,11 @@ def scratchpad(
         steps = vary_granularity(kernels[0], processor)
         kernel = steps[0].terms.kernel
         table = Table.of(steps, {
-            "parts": "whole",
-            "smallest copy": ("number", lambda one: f"{one.smallest_bytes:,.0f} B"),
+            "parts": ("whole", "number"),
+            "smallest copy": ("number", _tell_smallest_copy),
             "DMA requests": (",g", "terms.dma.requests"), **_STEP_TIMES,
             "NG": ("whole", "terms.dma.groups"), "saved": ("s", "saving_s"),
-            "by equation 13": ("s", "equation_13_s"),
+            "by equation 13": ("s", "equation_s"),
         })  # fmt: skip
         parts: list[Part] = [f"{kernel.name} on {processor.name}: smaller DMA requests", table]
         if len(steps) == 1:
@@ -126,14 +128,18 @@ def scratchpad(
                 "no request can be divided: its half would be less than a transaction of "
                 f"{processor.transaction_bytes} bytes"
             )
-        labels = [f"1/{step.parts}\n{step.smallest_bytes:,.0f} B" for step in steps]
+        labels = [f"1/{step.number}\n{_tell_smallest_copy(step)}" for step in steps]
         title = "size of the DMA requests, and bytes of the smallest copy"
         chart = _chart_times([step.terms for step in steps], labels, title)
-        content = {"kernel": kernel.name, "granularity": granularity_to_json(steps)}
+        told = variants_to_json(steps, "parts", "equation_13_s")
+        for one, step in zip(told, steps, strict=True):
+            one["smallest_bytes"] = step.terms.kernel.smallest_copy_bytes
+            one["dma_requests"] = step.terms.dma.requests
+        content = {"kernel": kernel.name, "granularity": told}
         figure = Figure(charts=(chart,), title=f"{kernel.name}: smaller DMA requests")
         present(content, *parts, figure=figure, notes=kernel.notes)
     elif what_if == "double-buffer":
-        _present_double_buffering(buffer_doubly(kernels[0], processor), processor)
+        _present_double_buffering(kernels[0], processor)
     else:
         terms = [model_kernel(kernel, processor) for kernel in kernels]
         about = {"kernel": ("text", "kernel.name"), "CPEs": ("whole", "kernel.active_cpes")}
@@ -143,6 +149,10 @@ def scratchpad(
         told = [terms_to_json(term, processor) for term in terms]
         notes = [note for term in terms for note in term.kernel.notes]
         present(told, *parts, figure=_chart_kernels(terms), notes=notes)
+
+
+def _tell_smallest_copy(step: Variant) -> str:
+    return f"{step.terms.kernel.smallest_copy_bytes:,.0f} B"
 
 
 def _describe_terms(terms: ScratchpadTerms, processor: ScratchpadMachine) -> Iterator[Part]:
@@ -171,77 +181,81 @@ def _describe_terms(terms: ScratchpadTerms, processor: ScratchpadMachine) -> Ite
     })  # fmt: skip
 
 
-def _present_double_buffering(saving: DoubleBuffering, processor: ScratchpadMachine) -> None:
+def _present_double_buffering(kernel: ScratchpadKernel, processor: ScratchpadMachine) -> None:
     """Ask what double buffering would save (the paper's Fig. 8)."""
-    terms = saving.terms
-    share = format_share(saving.saving_s / terms.t_total_s)
+    terms, saving = model_kernel(kernel, processor), buffer_doubly(kernel, processor)
+    share = format_share(saving["saving_s"] / terms.t_total_s)
     rows: list[tuple[str, str | float, str]] = [
         ("NG_DMA", str(terms.dma.groups), "virtual groups"),
         ("T_DMA", terms.dma.time_s, "all DMA requests"),
         ("copy-in", terms.copy_in_s, "those from memory to the scratchpad"),
         ("T_comp - T_overlap", terms.t_comp_s - terms.t_overlap_s,
          "computation that overlaps with nothing"),
-        ("saved", saving.saving_s, "copy-in of one virtual group (Fig. 5)"),
-        ("equation 14", saving.equation_14_s, "with all of T_DMA: at most this"),
-        ("T_total", saving.t_total_s, "with double buffering"),
+        ("saved", saving["saving_s"], "copy-in of one virtual group (Fig. 5)"),
+        ("equation 14", saving["equation_14_s"], "with all of T_DMA: at most this"),
+        ("T_total", saving["t_total_s"], "with double buffering"),
     ]  # fmt: skip
     parts: list[Part] = [
-        f"{terms.kernel.name} on {processor.name}: double buffering saves "
-        f"{format_seconds(saving.saving_s)} of {format_seconds(terms.t_total_s)} ({share})",
+        f"{kernel.name} on {processor.name}: double buffering saves "
+        f"{format_seconds(saving['saving_s'])} of {format_seconds(terms.t_total_s)} ({share})",
         _name_scenario(terms),
         Table(columns={"term": "text", "value": "s", "what it is": "text"}, rows=rows),
     ]
-    if not saving.fits:
+    if not saving["fits"]:
         parts.append(
-            f"note: two buffers need {saving.needed_bytes:,.0f} bytes, a scratchpad holds "
+            f"note: two buffers need {saving['needed_bytes']:,.0f} bytes, a scratchpad holds "
             f"{processor.spm_bytes:,}: requests must be made smaller first"
         )
-    names = ("saving_s", "equation_14_s", "t_total_s", "needed_bytes", "fits")
-    saved = pick(saving, *names, groups="terms.dma.groups")
-    content = {"kernel": terms.kernel.name, "double_buffering": saved}
+    content = {"kernel": kernel.name, "double_buffering": saving}
     figure = _chart_kernels([terms])
-    present(content, *parts, figure=figure, notes=terms.kernel.notes)
+    present(content, *parts, figure=figure, notes=kernel.notes)
 
 
-def _present_cpes(sweep: CpeSweep, processor: ScratchpadMachine, *, is_fixed: bool) -> None:
+def _present_cpes(
+    found: Sequence[Variant],
+    refused: Sequence[tuple[int, str]],
+    notes: Sequence[str],
+    processor: ScratchpadMachine,
+) -> None:
     """Present several numbers of active CPEs (the paper's Fig. 9 and 10)."""
-    kernel = sweep.best.terms.kernel
-    table = Table.of(sweep.points, {
-        "CPEs": ("whole", "active_cpes"),
-        "core groups": ("whole", lambda one: -(-one.active_cpes // processor.cpes_per_group)),
-        **_STEP_TIMES, "saved": ("s", "saving_s"),
-        "by equation 15": ("s", "equation_15_s"),
+    totals_s = [one.terms.t_total_s for one in found]
+    best = found[totals_s.index(min(totals_s))]
+    own = min((one for one in found if one.number <= processor.cpes_per_group),
+              key=lambda one: one.terms.t_total_s, default=None)  # fmt: skip
+    kernel = best.terms.kernel
+    table = Table.of(found, {
+        "CPEs": ("whole", "number"),
+        "core groups": ("whole", lambda one: -(-one.number // processor.cpes_per_group)),
+        **_STEP_TIMES, "saved": ("s", "saving_s"), "by equation 15": ("s", "equation_s"),
     })  # fmt: skip
-    best = f"fastest with {sweep.best.active_cpes} active CPEs"
-    own = sweep.best_of_one_group
-    if own is not None and own is not sweep.best:
-        best += f"; of one core group with {own.active_cpes}"
-    notes = [*kernel.notes, *(f"{count} CPEs: {reason}" for count, reason in sweep.refused)]
-    if is_fixed:
-        notes.append(
-            "nothing in the file depends on {active_cpes}: each CPE keeps its work, so more of "
-            "them do more work"
-        )
-    marked = {"fastest": sweep.best, "fastest of one core group": sweep.best_of_one_group}
-    counts = [point.active_cpes for point in sweep.points]
-    totals_s = [point.terms.t_total_s for point in sweep.points]
+    fastest = f"fastest with {best.number} active CPEs"
+    if own is not None and own is not best:
+        fastest += f"; of one core group with {own.number}"
+    marked = {"fastest": best, "fastest of one core group": own}
+    counts = [one.number for one in found]
     times = Chart(
         x=Axis("active CPEs"), y=Axis("time", "s"),
         series=(
             make_series("T_total", counts, totals_s, "line"),
             *(
-                make_series(f"{label}: {one.active_cpes} CPEs", [one.active_cpes],
+                make_series(f"{label}: {one.number} CPEs", [one.number],
                             [one.terms.t_total_s])
                 for label, one in marked.items() if one is not None
             ),
         ),
     )  # fmt: skip
-    terms = [point.terms for point in sweep.points]
+    terms = [one.terms for one in found]
     charts = (times, _chart_times(terms, list(map(str, counts)), "active CPEs"))
     figure = Figure(charts=charts, title=f"{kernel.name}: number of active CPEs", columns=1)
-    content = {"kernel": kernel.name, **cpes_to_json(sweep)}
+    content = {
+        "kernel": kernel.name,
+        "best_active_cpes": best.number,
+        "best_of_one_group": own and own.number,
+        "cpes": variants_to_json(found, CPES, "equation_15_s"),
+        "refused": [{CPES: count, "reason": reason} for count, reason in refused],
+    }
     title = f"{kernel.name} on {processor.name}: active CPEs"
-    present(content, title, table, best, figure=figure, notes=notes)
+    present(content, title, table, fastest, figure=figure, notes=(*kernel.notes, *notes))
 
 
 def _list_times(terms: ScratchpadTerms) -> dict[str, float]:
@@ -266,30 +280,28 @@ def _chart_kernels(terms: Sequence[ScratchpadTerms]) -> Figure:
     bars = _chart_times(terms, names, "", is_normalised=len(terms) > 1)
     if len(terms) > 1 or not terms[0].dma.requests:
         return Figure(charts=(bars,))
-    plan = plan_timeline(terms[0])
+    times, rounds = plan_timeline(terms[0])
     spans = [
         make_series(
             name, [one[0] for one in own], range(len(own)), "spans", high=[one[1] for one in own]
         )
-        for name, own in (
-            ("copy in", [group.copy_in for group in plan.groups]),
-            ("compute", [group.compute for group in plan.groups]),
-            ("copy out", [group.copy_out for group in plan.groups]),
-        )
-    ]  # fmt: skip
-    if plan.idle_s > 0:
-        ends, rows = (plan.groups[-1].copy_in[1], plan.groups[0].copy_out[0]), len(plan.groups)
+        for name, own in times.items()
+    ]
+    # How long memory idles: between the last copy-in and the first copy-out.
+    ends, rows = (times["copy in"][-1][1], times["copy out"][0][0]), len(times["compute"])
+    is_idle = ends[1] > ends[0]
+    if is_idle:
         spans += [
             make_series("memory idles between", (end, end), (-0.5, rows - 0.5), "guide")
             for end in ends
         ]
-    cpes = -(-terms[0].kernel.active_cpes // len(plan.groups))
-    scenario = "2, memory never idles" if plan.is_fully_overlapped else "1, memory idles"
+    cpes = -(-terms[0].kernel.active_cpes // rows)
+    scenario = "1, memory idles" if is_idle else "2, memory never idles"
     timeline = Chart(
-        title=f"one of {plan.rounds:,.4g} rounds; scenario {scenario}",
+        title=f"one of {rounds:,.4g} rounds; scenario {scenario}",
         x=Axis("time", "s"),
         y=Axis(f"virtual group, up to {cpes} CPEs each",
-               names=tuple(str(row + 1) for row in range(len(plan.groups)))),
+               names=tuple(str(row + 1) for row in range(rows))),
         series=tuple(spans),
     )  # fmt: skip
     return Figure(charts=(bars, timeline), columns=1)

@@ -14,14 +14,13 @@ import numpy as np
 
 from kernelcast.analytic.scratchpad import (
     Copy,
-    CpeSweep,
     Direction,
     DmaRequest,
     GloadRequest,
-    GranularityStep,
     ScratchpadKernel,
     ScratchpadMachine,
     ScratchpadTerms,
+    Variant,
 )
 from kernelcast.expressions import EvaluationError
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
@@ -153,21 +152,12 @@ def terms_to_json(terms: ScratchpadTerms, machine: ScratchpadMachine) -> dict[st
     }
 
 
-def granularity_to_json(steps: Sequence[GranularityStep]) -> list[dict[str, object]]:
-    names = ("parts", "smallest_bytes", "saving_s", "equation_13_s")
-    return [pick(one, *names, dma_requests="terms.dma.requests") | _times(one.terms)
-            for one in steps]  # fmt: skip
-
-
-def cpes_to_json(sweep: CpeSweep) -> dict[str, object]:
-    own = sweep.best_of_one_group
-    names = ("active_cpes", "saving_s", "equation_15_s")
-    return {
-        "best_active_cpes": sweep.best.active_cpes,
-        "best_of_one_group": own and own.active_cpes,
-        "cpes": [pick(one, *names) | _times(one.terms) for one in sweep.points],
-        "refused": [{"active_cpes": count, "reason": reason} for count, reason in sweep.refused],
-    }
+def variants_to_json(
+    found: Sequence[Variant], number: str, equation: str
+) -> list[dict[str, object]]:
+    """Give each variant: what varies by its name, savings, the equation's by its name, times."""
+    names = {number: "number", "saving_s": "saving_s", equation: "equation_s"}
+    return [pick(one, **names) | _times(one.terms) for one in found]
 
 
 def _times(terms: ScratchpadTerms) -> dict[str, object]:
