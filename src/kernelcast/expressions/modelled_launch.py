@@ -13,25 +13,6 @@ NOTHING = OperationCounts(operations={}, memory={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WarpWork:
-    """What a warp executes of a kernel's compiled code, mean of the launch."""
-
-    fp32: float
-    fp64: float
-    integer: float
-    special: float
-    """Slots of each pipe of a compute unit: instructions, those of several passes as often."""
-    issued: float
-    """All slots, of memory and branches too."""
-    local_wavefronts: float
-    """Cycles of local memory without bank conflicts."""
-    latency_cycles: float
-    """Cycles that its instructions wait for one another, none other in the way."""
-    load_rounds: float
-    """How often it waits for loads of global memory, one wait after the other."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelledLaunch:
     kernel: str
     ndrange: NDRange
@@ -43,8 +24,9 @@ class ModelledLaunch:
     alignments: Mapping[str, int] = field(default_factory=dict)
     """Offset of a buffer's first byte from a 128-byte boundary, in bytes, 0 when left out."""
     executed: OperationCounts = NOTHING
-    work: WarpWork | None = None
-    """By compiled code; None where no compiler for GPUs was asked, or data decide of loops."""
+    work: Mapping[str, float] | None = None
+    """What a warp executes by compiled code, see `kernelcast.analytic.gpu.code.read_work`; None
+    where no compiler for GPUs was asked, or data decide of loops."""
     registers: int | None = None
     local_bytes: int = 0
     updates_per_work_item: int = 1

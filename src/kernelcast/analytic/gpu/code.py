@@ -2,16 +2,15 @@
 
 import itertools
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kernelcast.compiling import Compiled
 from kernelcast.compiling.execution import Instruction, count_executed, find_ptx_body
-from kernelcast.expressions.modelled_launch import WarpWork
 from kernelcast.records.ndrange import NDRange
 
 Slots = Mapping[str, float]
+_PIPES: Final = ("fp32", "fp64", "int", "special")
 _WARP_WIDTH: Final = 32
 _LOCAL_BYTES: Final = 128
 """A wavefront of local memory, of 32 banks."""
@@ -40,13 +39,20 @@ _LATENCY: Final = {"fp32": 4, "int": 5, "fp64": 8, "special": 18, "local": 25, "
 
 def read_work(
     compiled: Compiled, kernel: str, ndrange: NDRange, arguments: Sequence[int | None]
-) -> WarpWork | None:
-    """Count what warps of a launch execute in PTX; None where data decide how often loops run."""
+) -> dict[str, float] | None:
+    """Count what a warp of a launch executes in PTX; None where data decide how often loops run.
+
+    ``fp32``, ``fp64``, ``int`` and ``special`` are slots of each pipe of a compute unit:
+    instructions, those of several passes as often; ``other`` are those of memory and branches,
+    ``issued`` all of them. ``wavefronts`` are cycles of local memory without bank conflicts,
+    ``latency`` those that instructions wait for one another, none other in the way. It waits for
+    loads of global memory ``rounds`` times, one wait after the other.
+    """
     executed = count_executed(compiled, kernel, ndrange, arguments)
     if executed is None:
         return None
     private_bytes = sum(map(int, _DEPOT.findall(find_ptx_body(compiled.text, kernel))))
-    total: dict[str, float] = defaultdict(float)
+    total = dict.fromkeys((*_PIPES, "other", "wavefronts", "latency", "rounds"), 0.0)
     # Registers that hold addresses in private memory that do not vary.
     fixed = {"%SP", "%SPL"}
     for one in itertools.chain.from_iterable(block for _, block in executed):
@@ -65,16 +71,7 @@ def read_work(
         cycles, rounds = _measure_chain(block)
         total["latency"] += visits * cycles
         total["rounds"] += visits * rounds
-    return WarpWork(
-        fp32=total["fp32"],
-        fp64=total["fp64"],
-        integer=total["int"],
-        special=total["special"],
-        issued=sum(total[name] for name in ("fp32", "fp64", "int", "special", "other")),
-        local_wavefronts=total["wavefronts"],
-        latency_cycles=total["latency"],
-        load_rounds=total["rounds"],
-    )
+    return {**total, "issued": sum(total[name] for name in (*_PIPES, "other"))}
 
 
 def _is_indexed(one: Instruction, fixed: set[str]) -> bool:

@@ -178,11 +178,8 @@ class LimiterModel:
         # Times that a work-item waits for loads, one after the other; slots of each kind of
         # arithmetic, and cycles of local memory as if no banks were in conflict.
         if work := launch.work:
-            self.rounds = max(work.load_rounds, 1.0)
-            self.slots = {
-                "fp32": work.fp32, "fp64": work.fp64, "int": work.integer, "special": work.special
-            }  # fmt: skip
-            local_cycles = work.local_wavefronts
+            self.rounds, local_cycles = max(work["rounds"], 1.0), work["wavefronts"]
+            self.slots = {name: work[name] for name in ("fp32", "fp64", "int", "special")}
         else:
             self.rounds = count_rounds(launch.accesses, volumes.l1.load_requests)
             self.slots = count_slots(launch.executed)
@@ -325,7 +322,7 @@ class LimiterModel:
             + to_l2 * max(rates.l2_latency_s - rates.l1_latency_s, 0.0)
             + to_dram * max(beyond_s - rates.l2_latency_s, 0.0)
         )
-        chain_s = work.latency_cycles / rates.clock_hz if work else 0.0
+        chain_s = work["latency"] / rates.clock_hz if work else 0.0
         return plan.waves * (self.rounds * wait_s + chain_s)
 
     def time_atomics(self) -> float:
@@ -393,7 +390,7 @@ class LimiterModel:
         # On NVIDIA's GPUs every instruction takes a slot, also a load, its address and a branch;
         # AMD's issue those beside arithmetic.
         if work is not None and family.issues_all_in_turn:
-            every = work.issued
+            every = work["issued"]
         elif family.issues_all_in_turn:
             every += executed.count(Kind.ADDRESS)
             every += executed.count(Kind.BRANCH) / _UNROLLED

@@ -20,7 +20,7 @@ from kernelcast.analytic.gpu.rates import FITTED, PAPER_2022, GpuRates, read_rat
 from kernelcast.analytic.gpu.volumes import GpuVolumes, L1Volumes, WaveVolumes
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind
-from kernelcast.expressions.modelled_launch import ModelledLaunch, WarpWork
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.vector import combine
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
@@ -78,8 +78,8 @@ def assess(  # noqa: PLR0913 - what differs from the copy is named
         work_groups=groups, work_group_size=size, updates=1, occupancy=occupancy, l1=l1, wave=wave,
         kept_share=0.0, behind_share=0.0, rates="", group_pages=pages,
     )  # fmt: skip
-    names = ("fp32", "fp64", "integer", "special", "issued", "local_wavefronts", "latency_cycles")
-    work = WarpWork(**dict.fromkeys(names, 0.0), load_rounds=rounds) if rounds else None
+    names = ("fp32", "fp64", "int", "special", "issued", "wavefronts", "latency")
+    work = {**dict.fromkeys(names, 0.0), "rounds": rounds} if rounds else None
     launch = make_launch(items=(groups * size,), local=(size,), executed=executed, work=work)
     model = LimiterModel(launch, volumes, rates)
     model.atomics = atomics or {}
