@@ -20,7 +20,7 @@ from gpu_family_kernels import (
 )
 from gpu_family_machines import SHIPPED
 
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import ModelledLaunch
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
 from support.stencils import make_star
 

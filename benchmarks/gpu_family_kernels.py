@@ -9,8 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 
-from kernelcast.expressions.accesses import AccessKind
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import AccessKind, ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.estimating import add_code
 from kernelcast.launches.modelling.launches import ModelledKernel, model_kernel

@@ -24,7 +24,7 @@ import static_estimates
 
 from kernelcast.analytic.cpu.estimate import REVISION, estimate_cpu
 from kernelcast.collection.corpus_problems import prepare_launch
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import ModelledLaunch
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.vector import CounterSource, StaticSource, combine
 from kernelcast.launches.counting import (

@@ -8,8 +8,7 @@ import pytest
 
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
-from kernelcast.expressions.accesses import MemoryAccess
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import MemoryAccess, ModelledLaunch
 from kernelcast.features.counting.static import choose_work_groups
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.sources import read_launch_source

@@ -5,8 +5,13 @@ from typing import Any
 import numpy as np
 
 from kernelcast.expressions import Expr, Symbol, SymbolKind, less
-from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import (
+    AccessKind,
+    AddressPattern,
+    LoopFacts,
+    MemoryAccess,
+    ModelledLaunch,
+)
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.software_counters import RecordedAddresses

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from kernelcast.expressions.accesses import AccessKind, MemoryAccess
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess, ModelledLaunch
 from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.launches.modelling.launches import model_written
 from kernelcast.records.device import DeviceKind, Trait, TraitSource

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from kernelcast.expressions import TRUE, Condition, Expr, Symbol, SymbolKind, conjunction, less
-from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess, ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
 

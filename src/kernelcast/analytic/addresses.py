@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.expressions import EvaluationError, Expr, Symbol, Value
-from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
+from kernelcast.expressions.accesses import LoopFacts, MemoryAccess, ModelledLaunch
 from kernelcast.expressions.axes import Axis, add_iterations, bind_ids, bind_names, list_axes
-from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.expressions.symbols import BoolArray, IntArray
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import NDRange

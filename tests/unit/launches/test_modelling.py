@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from kernelcast.analytic.gpu.machine import read_machine as read_gpu
 from kernelcast.analytic.gpu.volumes import compute_volumes
-from kernelcast.expressions.accesses import AccessKind
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import AccessKind, ModelledLaunch
 from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.launches.machines import find_machine, read_machine
 from kernelcast.launches.modelling import estimating

@@ -19,8 +19,7 @@ from kernelcast.analytic.cpu.opencl.core import (
     time_core,
 )
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
-from kernelcast.expressions.accesses import AccessKind
-from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch
+from kernelcast.expressions.accesses import NOTHING, AccessKind, ModelledLaunch
 from kernelcast.expressions.symbols import IntArray
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription

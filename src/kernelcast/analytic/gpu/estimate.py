@@ -20,8 +20,7 @@ from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.analytic.gpu.volumes.listed import evaluate_groups
 from kernelcast.analytic.gpu.volumes.warps import count_conflicts
 from kernelcast.expressions import TRUE, Symbol, SymbolKind
-from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess, ModelledLaunch
 from kernelcast.records.errors import InputError
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription

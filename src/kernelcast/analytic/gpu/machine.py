@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import ModelledLaunch
 from kernelcast.records.device import Trait
 from kernelcast.records.errors import DeviceLimitError, InputError
 from kernelcast.records.machine import CacheFacts, MachineDescription, refuse_missing

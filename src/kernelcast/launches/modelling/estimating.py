@@ -17,7 +17,7 @@ from kernelcast.analytic.gpu.machine import compute_occupancy, find_architecture
 from kernelcast.analytic.mwp_cwp import MwpCwpInputs, model_mwp_cwp
 from kernelcast.compiling import Compiled, Target, compile_kernel, read_facts
 from kernelcast.compiling.targets import read_options
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import ModelledLaunch
 from kernelcast.features.counting.summary import (
     compute_requests,
     count_instructions,

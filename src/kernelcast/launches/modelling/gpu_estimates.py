@@ -25,7 +25,7 @@ from kernelcast.analytic.gpu.hit_rates import (
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.rates import match_constants
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import ModelledLaunch
 from kernelcast.launches.modelling.estimating import add_code
 from kernelcast.launches.modelling.launches import (
     AXES,

@@ -22,10 +22,9 @@ from kernelcast.expressions import (
     disjunction,
     less,
 )
-from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess, ModelledLaunch
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.expressions.point_sets import split_into_boxes
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.static import bind_scalars, choose_work_groups, count_statically

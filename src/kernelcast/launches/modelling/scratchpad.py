@@ -23,9 +23,8 @@ from kernelcast.analytic.scratchpad import (
     Variant,
 )
 from kernelcast.expressions import EvaluationError
-from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess, ModelledLaunch
 from kernelcast.expressions.axes import bind_ids, bind_names
-from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.counting.static import (
     Points,
     choose_work_groups,

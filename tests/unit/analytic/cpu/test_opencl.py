@@ -12,8 +12,7 @@ from kernelcast.analytic.cpu.opencl.core import (
 )
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_mod, less
-from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import LoopFacts, MemoryAccess, ModelledLaunch
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import NDRange

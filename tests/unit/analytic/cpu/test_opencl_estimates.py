@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from kernelcast.analytic.cpu.estimate import estimate_cpu
 from kernelcast.analytic.cpu.opencl.device import INTEL, POCL, RUSTICL, read_device
-from kernelcast.expressions.accesses import AccessKind
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import AccessKind, ModelledLaunch
 from kernelcast.features.vector import combine
 from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.errors import InputError

@@ -19,8 +19,7 @@ from kernelcast.analytic.gpu.machine import Occupancy
 from kernelcast.analytic.gpu.rates import FITTED, PAPER_2022, GpuRates, read_rates
 from kernelcast.analytic.gpu.volumes import GpuVolumes, L1Volumes, WaveVolumes
 from kernelcast.expressions import Expr, Symbol, SymbolKind
-from kernelcast.expressions.accesses import AccessKind
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import AccessKind, ModelledLaunch
 from kernelcast.features.vector import combine
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.device import DeviceKind, Trait, TraitSource

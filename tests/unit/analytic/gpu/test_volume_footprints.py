@@ -11,8 +11,7 @@ from kernelcast.analytic.gpu.volumes.affine import Grid, GroupRange, bind_sizes,
 from kernelcast.analytic.gpu.volumes.boxes import count_per_group, list_classes
 from kernelcast.analytic.gpu.volumes.footprints import Footprint
 from kernelcast.expressions import less
-from kernelcast.expressions.accesses import AccessKind
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import AccessKind, ModelledLaunch
 from support.accesses import K, X, Y, make_access, make_launch, make_loop
 from support.address_sets import bind_group, enumerate_offsets
 from support.stencils import make_star

@@ -16,7 +16,7 @@ from kernelcast.analytic.gpu.hit_rates import (
 )
 from kernelcast.analytic.gpu.machine import GpuMachine, compute_occupancy, read_machine
 from kernelcast.analytic.gpu.rates import FITTED, read_rates
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import NDRange

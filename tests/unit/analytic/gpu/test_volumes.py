@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions import Expr, floor_div, floor_mod, maximum, minimum
-from kernelcast.expressions.accesses import AccessKind, MemoryAccess
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess, ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.gpu_estimates import configure
 from kernelcast.launches.modelling.sources import read_launch_source

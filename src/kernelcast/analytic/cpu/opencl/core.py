@@ -23,8 +23,7 @@ from kernelcast.analytic.addresses import (
 from kernelcast.analytic.cpu.in_core import instruction_of
 from kernelcast.analytic.cpu.opencl.device import CpuDevice
 from kernelcast.expressions import Expr, Symbol, SymbolKind, Value
-from kernelcast.expressions.accesses import AccessKind, LoopFacts, MemoryAccess
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import AccessKind, LoopFacts, MemoryAccess, ModelledLaunch
 from kernelcast.records.operations import (
     MemoryOperation,
     MemorySpace,

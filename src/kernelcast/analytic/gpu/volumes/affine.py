@@ -31,9 +31,8 @@ from kernelcast.expressions import (
     Unknown,
     Value,
 )
-from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
+from kernelcast.expressions.accesses import LoopFacts, MemoryAccess, ModelledLaunch
 from kernelcast.expressions.axes import bind_names, list_axes
-from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 
 Range = tuple[int, int]

@@ -36,8 +36,7 @@ from kernelcast.analytic.gpu.volumes.listed import (
 )
 from kernelcast.analytic.gpu.volumes.record import GpuVolumes, L1Volumes, Overlap, WaveVolumes
 from kernelcast.expressions import Condition
-from kernelcast.expressions.accesses import AccessKind
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import AccessKind, ModelledLaunch
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace
 

@@ -20,8 +20,7 @@ from kernelcast.analytic.gpu.volumes.warps import (
     measure_addresses,
 )
 from kernelcast.expressions import Expr, Symbol
-from kernelcast.expressions.accesses import MemoryAccess
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import MemoryAccess, ModelledLaunch
 
 _PLACES = (1 / 6, 1 / 2, 5 / 6)
 _ITERATIONS = 256
