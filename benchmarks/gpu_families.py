@@ -25,8 +25,7 @@ from scipy.stats import kendalltau
 
 from kernelcast.analytic.gpu.estimate import LimiterModel
 from kernelcast.analytic.gpu.hit_rates import HitRate, HitRates, find_hit_rates
-from kernelcast.analytic.gpu.machine import read_machine
-from kernelcast.analytic.gpu.rates import FITTED, LimiterConstants, read_rates
+from kernelcast.analytic.gpu.machine import FITTED, LimiterConstants, read_machine, read_rates
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 
 FOLDER = RESULTS / "gpu_families"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelcast.analytic.gpu.rates import (
+from kernelcast.analytic.gpu.machine import (
     ELEMENT_BYTES,
     FITTED,
     GpuRates,
@@ -299,7 +299,7 @@ class LimiterModel:
             for part, groups in plan.phases
         )
         # Until the first loads are back nothing arrives; the launch's own time holds the way to L2.
-        from_dram_s += max(rates.dram_latency_s - rates.l2_latency_s, 0.0)
+        from_dram_s += max(rates.latency_s["DRAM"] - rates.latency_s["L2"], 0.0)
         # What L2 has kept since the launch before does not move, what a cache behind L2 has comes
         # from there.
         behind_s = every / rates.l3_bytes_per_s if rates.l3_bytes_per_s else 0.0
@@ -315,11 +315,12 @@ class LimiterModel:
         missed_bytes = (1 - volumes.kept_share) * volumes.dram_load_bytes
         to_dram = min(missed_bytes / (_FETCH_BYTES * rounds), to_l2)
         behind = volumes.behind_share
-        beyond_s = behind * rates.l3_latency_s + (1 - behind) * rates.dram_latency_s
+        latency_s = rates.latency_s
+        beyond_s = behind * latency_s["L3"] + (1 - behind) * latency_s["DRAM"]
         wait_s = (
-            rates.l1_latency_s
-            + to_l2 * max(rates.l2_latency_s - rates.l1_latency_s, 0.0)
-            + to_dram * max(beyond_s - rates.l2_latency_s, 0.0)
+            latency_s["L1"]
+            + to_l2 * max(latency_s["L2"] - latency_s["L1"], 0.0)
+            + to_dram * max(beyond_s - latency_s["L2"], 0.0)
         )
         chain_s = work["latency"] / rates.clock_hz if work else 0.0
         return plan.waves * (self.rounds * wait_s + chain_s)

@@ -22,8 +22,7 @@ from kernelcast.analytic.gpu.hit_rates import (
     find_hit_rates,
     fit_hit_rate,
 )
-from kernelcast.analytic.gpu.machine import read_machine
-from kernelcast.analytic.gpu.rates import match_constants
+from kernelcast.analytic.gpu.machine import match_constants, read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.accesses import ModelledLaunch
 from kernelcast.launches.modelling.estimating import add_code

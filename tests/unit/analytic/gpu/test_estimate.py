@@ -15,8 +15,7 @@ from kernelcast.analytic.gpu.estimate import (
     count_slots,
     estimate_gpu,
 )
-from kernelcast.analytic.gpu.machine import Occupancy
-from kernelcast.analytic.gpu.rates import FITTED, PAPER_2022, GpuRates, read_rates
+from kernelcast.analytic.gpu.machine import FITTED, PAPER_2022, GpuRates, Occupancy, read_rates
 from kernelcast.analytic.gpu.volumes import GpuVolumes, L1Volumes, WaveVolumes
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind, ModelledLaunch

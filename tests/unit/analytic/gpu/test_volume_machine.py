@@ -14,8 +14,13 @@ from kernelcast.analytic.gpu.hit_rates import (
     fit_hit_rate,
     read_hit_rates,
 )
-from kernelcast.analytic.gpu.machine import GpuMachine, compute_occupancy, read_machine
-from kernelcast.analytic.gpu.rates import FITTED, read_rates
+from kernelcast.analytic.gpu.machine import (
+    FITTED,
+    GpuMachine,
+    compute_occupancy,
+    read_machine,
+    read_rates,
+)
 from kernelcast.expressions.accesses import ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.errors import InputError
