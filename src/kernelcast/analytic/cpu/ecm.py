@@ -174,7 +174,7 @@ def predict_ecm(
     rate = machine.streams.saturated(last.loaded, last.stored)
     if rate is None and last.lines:
         refuse_missing(machine.name, "its memory bandwidth", "bandwidth")
-    bytes_per_cycle = rate.bytes_per_s / machine.clock_hz if rate else math.inf
+    bytes_per_cycle = rate[1] / machine.clock_hz if rate else math.inf
     cycles.append(last.lines * volumes.line_bytes / bytes_per_cycle)
     return EcmPrediction(
         in_core=in_core,
@@ -247,10 +247,11 @@ def predict_roofline(
         if rate is None:
             notes.append(f"{level}: its bandwidth is not known; it is left out")
             continue
+        kernel, bytes_per_s = rate
         ceilings.append(
             Ceiling(
-                level=level, cycles=volume / rate.bytes_per_s * machine.clock_hz,
-                volume_bytes=volume, bytes_per_s=rate.bytes_per_s, kernel=rate.kernel,
+                level=level, cycles=volume / bytes_per_s * machine.clock_hz,
+                volume_bytes=volume, bytes_per_s=bytes_per_s, kernel=kernel,
             )
         )  # fmt: skip
     if len(ceilings) == 1:

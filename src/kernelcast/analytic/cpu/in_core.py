@@ -134,8 +134,7 @@ class InstructionTable:
             refuse_missing(machine.name, f"the load bandwidth of {nearest}", "caches")
         return InCoreTerms(
             overlapping=iterations * max(ports.values(), default=0.0),
-            non_overlapping=iterations
-            * (loaded / rate.bytes_per_s * machine.clock_hz if rate else 0.0),
+            non_overlapping=iterations * (loaded / rate[1] * machine.clock_hz if rate else 0.0),
             latency=iterations * latency,
             provider=self.name,
             coverage=1 - unknown / counted if counted else 1.0,

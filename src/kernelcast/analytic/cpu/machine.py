@@ -1,9 +1,10 @@
 """A CPU in the numbers that the analytic models need, taken from a machine description."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
+from typing import TypeAlias
 
 from kernelcast.records.cache_volumes import MEMORY
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
@@ -63,14 +64,9 @@ class CpuCache:
         raise InputError(msg)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamRate:
-    """The streaming loop that stands for a kernel."""
-
-    kernel: str
-    """A key of `LOADS_PER_STORE`."""
-    bytes_per_s: float
-    """All lines that move, those loaded for stores included."""
+Rate: TypeAlias = tuple[str, float]
+"""The streaming loop that stands for a kernel, a key of `LOADS_PER_STORE`; and its bytes per
+second, of all lines that move, those loaded for stores included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +79,11 @@ class StreamRates:
     """Cores that `all_cores` is of."""
     notes: tuple[str, ...] = ()
 
-    def saturated(self, loaded: float, stored: float) -> StreamRate | None:
+    def saturated(self, loaded: float, stored: float) -> Rate | None:
         """Find the memory bandwidth of the whole socket that fits a kernel; None if not known."""
         return _choose_loop(self.all_cores.get(MEMORY, {}), loaded, stored)
 
-    def reached(self, level: str, loaded: float, stored: float, cores: int) -> StreamRate | None:
+    def reached(self, level: str, loaded: float, stored: float, cores: int) -> Rate | None:
         """Find the bandwidth from a level that so many cores reach; None if not known."""
         one = _choose_loop(self.one_core.get(level, {}), loaded, stored)
         # Cores add up until all together are at their limit. Where one core was not measured, each
@@ -95,12 +91,12 @@ class StreamRates:
         if one is None:
             most = _choose_loop(self.all_cores.get(level, {}), loaded, stored)
             share = 1.0 if level == MEMORY else cores / self.cores
-            return most and replace(most, bytes_per_s=share * most.bytes_per_s)
-        limit = self.all_cores.get(level, {}).get(one.kernel, inf)
-        return replace(one, bytes_per_s=min(cores * one.bytes_per_s, limit))
+            return most and (most[0], share * most[1])
+        limit = self.all_cores.get(level, {}).get(one[0], inf)
+        return one[0], min(cores * one[1], limit)
 
 
-def _choose_loop(rates: Mapping[str, float], loaded: float, stored: float) -> StreamRate | None:
+def _choose_loop(rates: Mapping[str, float], loaded: float, stored: float) -> Rate | None:
     """Choose the loop whose loads per store are nearest to the kernel's."""
     if not rates:
         return None
@@ -108,7 +104,7 @@ def _choose_loop(rates: Mapping[str, float], loaded: float, stored: float) -> St
         kernel = min(sorted(rates), key=lambda one: abs(LOADS_PER_STORE[one] - loaded / stored))
     else:
         kernel = max(rates, key=LOADS_PER_STORE.__getitem__)
-    return StreamRate(kernel=kernel, bytes_per_s=rates[kernel])
+    return kernel, rates[kernel]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
