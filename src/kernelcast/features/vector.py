@@ -110,29 +110,26 @@ _STATIC: Formulas[StaticSource] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompilerSource:
-    facts: CompilerFacts
-    saturation: SaturationPoint | None = None
-
-    def read(self, name: str) -> float | None:
-        trait = self.facts.known.get(name)
-        return None if trait is None else trait.value
+_SATURATION: Formulas[SaturationPoint] = {
+    "compiler.active_work_groups_per_compute_unit": lambda s: s.p_sat.value,
+    "compiler.computed_active_work_groups_per_compute_unit": lambda s: s.computed,
+}
 
 
-_COMPILER: Formulas[CompilerSource] = {
-    "compiler.active_work_groups_per_compute_unit":
-        lambda s: None if s.saturation is None else s.saturation.p_sat.value,
-    "compiler.computed_active_work_groups_per_compute_unit":
-        lambda s: None if s.saturation is None else s.saturation.computed,
-    **{f"compiler.{name}": methodcaller("read", name.removesuffix("_count")) for name in (
+def _read_fact(name: str, facts: CompilerFacts) -> float | None:
+    trait = facts.known.get(name)
+    return None if trait is None else trait.value
+
+
+_COMPILER: Formulas[CompilerFacts] = {
+    **{f"compiler.{name}": partial(_read_fact, name.removesuffix("_count")) for name in (
         "registers_per_work_item", "private_bytes_per_work_item", "local_bytes_per_work_group",
         "preferred_work_group_multiple_count", "max_work_group_size_count", "sub_group_size_count",
         "sub_groups_per_work_group", "stack_frame_bytes_per_work_item",
         "spill_store_bytes_per_work_item", "spill_load_bytes_per_work_item",
     )},
-    "compiler.ptx_virtual_registers_count": methodcaller("read", "ptx_virtual_register_count"),
-    "compiler.ptx_instructions_count": methodcaller("read", "ptx_instruction_count"),
+    "compiler.ptx_virtual_registers_count": partial(_read_fact, "ptx_virtual_register_count"),
+    "compiler.ptx_instructions_count": partial(_read_fact, "ptx_instruction_count"),
 }  # fmt: skip
 
 
@@ -390,10 +387,13 @@ _ANALYTIC: Formulas[AnalyticEstimate] = {
 }  # fmt: skip
 
 
-Source: TypeAlias = StaticSource | CompilerSource | SampledSource | CounterSource | AnalyticEstimate
+Source: TypeAlias = (
+    StaticSource | SaturationPoint | CompilerFacts | SampledSource | CounterSource
+    | AnalyticEstimate
+)  # fmt: skip
 _FORMULAS: Mapping[type[Source], Formulas[Any]] = {
-    StaticSource: _STATIC, CompilerSource: _COMPILER, SampledSource: _SAMPLED,
-    CounterSource: _COUNTERS, AnalyticEstimate: _ANALYTIC,
+    StaticSource: _STATIC, SaturationPoint: _SATURATION, CompilerFacts: _COMPILER,
+    SampledSource: _SAMPLED, CounterSource: _COUNTERS, AnalyticEstimate: _ANALYTIC,
 }  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.static import bind_scalars
 from kernelcast.features.touched_ranges import compare_touched
 from kernelcast.features.vector import (
-    CompilerSource,
     CounterSource,
     SampledSource,
     Source,
@@ -163,16 +162,14 @@ def compose_vector(features: KernelFeatures, found: DeviceFindings) -> FeatureVe
     counters = CounterSource(counters=found.counters or features.counters, facts=features.facts)
     problem = replace(features.problem, ndrange=found.ndrange)
     sources: list[Source] = [StaticSource(facts=features.facts, problem=problem), counters]
-    if found.compiler is not None:
-        sources.append(CompilerSource(facts=found.compiler, saturation=found.saturation))
     if found.run is not None and found.linear_s is not None:
         sources.append(SampledSource(
             run=found.run, linear_s=found.linear_s, compute_units=found.compute_units,
             issued_per_work_item=counters.warp.issued if counters.warp else None,
             touched=compare_with_launch(features.facts, problem, found.run),
         ))  # fmt: skip
-    if found.analytic is not None:
-        sources.append(found.analytic)
+    told = (found.saturation, found.compiler, found.analytic)
+    sources += [one for one in told if one is not None]
     return combine(*sources).select(features.settings.groups)
 
 

@@ -8,7 +8,6 @@ from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import compute_requests, summarise
 from kernelcast.features.vector import (
-    CompilerSource,
     CounterSource,
     SampledSource,
     StaticSource,
@@ -81,7 +80,7 @@ def test_compiler_features_are_those_that_somebody_told() -> None:
     )
     p_sat = Trait(value=8, source=TraitSource.MEASURED)
     saturation = SaturationPoint(p_sat=p_sat, concurrency=16)
-    assert combine(CompilerSource(facts=facts, saturation=saturation)).as_dict() == {
+    assert combine(saturation, facts).as_dict() == {
         "compiler.active_work_groups_per_compute_unit": 8,
         "compiler.registers_per_work_item": 40,
         "compiler.private_bytes_per_work_item": 0,
