@@ -20,8 +20,6 @@ ABSENT = np.iinfo(np.int64).min
 Place = tuple[int, int, int]
 _PLACES = (0.2, 0.5, 0.8)
 """Where in the index space work-groups are looked at, as shares of each dimension."""
-_FEW, _DENSE = 512, 32
-"""So few values are sorted, and others where they lie further apart than that, in the mean."""
 
 
 class Groups:
@@ -84,15 +82,6 @@ def list_lines(addresses: IntArray, size_bytes: int, line_bytes: int) -> IntArra
 
 def list_distinct(values: IntArray) -> IntArray:
     """List the different values, sorted; `numpy.unique` takes three times as long."""
-    if values.size > _FEW:
-        low = int(values.min())
-        extent = int(values.max()) - low + 1
-        if extent <= _DENSE * values.size:
-            is_there = np.zeros(extent, dtype=np.bool_)
-            is_there[values - low] = True  # up to 15 times as fast as sorting
-            return np.flatnonzero(is_there) + low
-        # Work-items, one row each, are in one line more often than iterations.
-        values = drop_repeated(values.T.reshape(-1))
     return drop_repeated(np.sort(values, axis=None))
 
 
@@ -153,13 +142,8 @@ class GroupEvaluator:
             msg = f"{self._launch.kernel}, line {access.line}: address of {name}: {error}"
             raise InputError(msg) from error
         offsets = self._offsets[place] + shift
-        addresses: IntArray
-        if met.all():
-            counts = [size * met.shape[1] for size in self._sizes]
-            addresses = np.broadcast_to(offsets, met.shape)
-        else:
-            counts = np.add.reduceat(np.count_nonzero(met, axis=1), self._starts).tolist()
-            addresses = np.where(met, offsets, ABSENT)
+        counts = np.add.reduceat(np.count_nonzero(met, axis=1), self._starts).tolist()
+        addresses: IntArray = np.where(met, offsets, ABSENT)
         ends = accumulate(self._sizes)
         self._tables[place, shift] = {
             group: GroupAddresses(addresses[end - size : end], count, times)

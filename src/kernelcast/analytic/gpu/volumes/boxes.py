@@ -89,9 +89,6 @@ def _count_rows(
     rows[0] = 1
     for edges, stride in zip(cuts, strides, strict=True):
         step = (stride // unit) % phases
-        if phases == 1:
-            rows = (rows[:, :, None] * np.diff(edges)).reshape(1, -1)
-            continue
         # Count the indices between neighbouring edges by (index * step) modulo phases.
         residues = np.arange(phases, dtype=np.int64)[:, None]
         # Indices congruent to a residue between two edges.

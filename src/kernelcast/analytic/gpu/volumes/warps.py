@@ -6,7 +6,6 @@ address modulo `PERIOD`, nothing else.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -112,17 +111,7 @@ def cost_warps(
     lanes = patterns[places]
     addresses = np.where(lanes == ABSENT, ABSENT, lanes + residues[:, None])
     shares = times / times.sum()
-    key = addresses.tobytes(), addresses.shape[1], shares.tobytes()
-    return _measure_known(*key, family[0].access.bytes, machine)
-
-
-@lru_cache(maxsize=1024)
-def _measure_known(
-    addresses: bytes, width: int, weights: bytes, size: int, machine: GpuMachine
-) -> WarpCosts:
-    """Remember: many local sizes of a sweep have the same patterns of lanes."""
-    table = np.frombuffer(addresses, dtype=np.int64).reshape(-1, width)
-    return measure_addresses(table, np.frombuffer(weights), size, machine)
+    return measure_addresses(addresses, shares, family[0].access.bytes, machine)
 
 
 def list_lanes(strides: tuple[int, int, int], grid: Grid, width: int) -> IntArray:
@@ -191,8 +180,6 @@ def _divide(ordered: IntArray, unit: int) -> IntArray:
 def _count_units(ordered: IntArray, size: int, unit: int) -> IntArray:
     """Count unique units that each row's lanes touch; an access may straddle two."""
     first = _divide(ordered, unit)
-    if unit % size == 0 and not ((ordered % size != 0) & (ordered != ABSENT)).any():
-        return count_different(first)
     last = np.where(ordered == ABSENT, ABSENT, (ordered + size - 1) // unit)
     return count_different(np.sort(np.concatenate((first, last), axis=1), axis=1))
 
