@@ -61,14 +61,10 @@ class GroupAddresses:
         """How often the work-group executes the access."""
         return self.count * self.repeats
 
-    @property
-    def is_full(self) -> bool:
-        return self.count == self.table.size
-
     def list_lines(self, size_bytes: int, line_bytes: int) -> IntArray:
         lines = self.lines.get((size_bytes, line_bytes))
         if lines is None:
-            found = self.table if self.is_full else self.table[self.table != ABSENT]
+            found = self.table[self.table != ABSENT]
             lines = self.lines[size_bytes, line_bytes] = list_lines(found, size_bytes, line_bytes)
         return lines
 

@@ -129,8 +129,6 @@ def summarise(
         takes_part = split_lanes(is_present[..., None], width).reshape(-1, width)
         kept = takes_part.any(axis=1)
         lanes, takes_part = lanes[kept], takes_part[kept]
-        if (lanes == lanes[0]).all() and takes_part.all():
-            lanes, takes_part = lanes[:1], takes_part[:1]
         passes = lanes.max(axis=1)
         warps.append(WarpCounters(
             width=width,

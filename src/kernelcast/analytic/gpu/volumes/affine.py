@@ -174,8 +174,6 @@ def clip_guard(
 ) -> Clip | None:
     """Find the box of global ids in which a guard holds, or one around it; None without."""
     clip = [_EVERYTHING] * MAX_DIMENSIONS
-    if guard == TRUE:
-        return clip[0], clip[1], clip[2]
     axes = list_axes(ndrange)
     guard = guard.substitute(bound)
     for part in guard.parts if isinstance(guard, And) else (guard,):
