@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.scheduling.starpu import (
-    Entry,
-    ExpectedTime,
-    Wanted,
+    TaskSize,
     Worker,
     WorkerKind,
     footprint_of_size_base,
@@ -44,14 +42,15 @@ def run(folder: Path, *command: str | Path) -> str:
 
 def make_entry(
     symbol: str, worker: Worker, footprint: int, size_bytes: int, seconds: float
-) -> Entry:
+) -> TaskSize:
     """Make a time of a codelet's size on a worker."""
-    wanted = Wanted(symbol=symbol, worker=worker, parameters={}, footprint=footprint,
-                    size_bytes=size_bytes, flops=1e6)  # fmt: skip
-    return wanted, ExpectedTime(seconds=seconds, deviation_s=1e-5, origin="given")
+    return TaskSize(
+        symbol=symbol, worker=worker, parameters={}, footprint=footprint, size_bytes=size_bytes,
+        flops=1e6, seconds=seconds, deviation_s=1e-5, origin="given",
+    )  # fmt: skip
 
 
-def make_entries(symbol: str, count: int, *workers: str) -> list[Entry]:
+def make_entries(symbol: str, count: int, *workers: str) -> list[TaskSize]:
     """Make times that grow with the size."""
     return [
         make_entry(symbol, parse_worker(one), 0xABC00 + n, 4096 * 2**n, 1.5e-3 * 2**n + 1e-4)
@@ -74,12 +73,12 @@ def test_every_file_is_read(tmp_path: Path) -> None:
         save_model(one, tmp_path, host=HOST)
     listed = run(tmp_path, DISPLAY, "-l")
     for one in models:
-        symbol = one[0][0].symbol
+        symbol = one[0].symbol
         assert f"<{symbol}.{HOST}>" in listed
         shown = run(tmp_path, DISPLAY, "-s", symbol)
-        for wanted, time in one:
-            assert f"performance model for {wanted.worker}" in shown
-            assert f"{wanted.footprint:08x}" in shown
+        for time in one:
+            assert f"performance model for {time.worker}" in shown
+            assert f"{time.footprint:08x}" in shown
             assert f"{time.seconds * 1e6:e}" in shown
     # time = a * size + c: a in microseconds per byte, c of 100 us
     for parameter, value in (("a", 1500 / 4096), ("b", 1.0), ("c", 100.0)):

@@ -18,9 +18,8 @@ from kernelcast.records.plain import pick
 from kernelcast.reports.presenter import Table
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.scheduling.starpu import (
-    Entry,
+    TaskSize,
     TimeSource,
-    Wanted,
     estimate_now,
     parse_worker,
     read_codelets,
@@ -106,7 +105,7 @@ def export(  # noqa: PLR0913 - each is an option
     Ctrl-C.
     """
     named = {parse_worker(name): device for name, device in devices.items()}
-    codelets: dict[str, tuple[Wanted, ...]] = {}
+    codelets: dict[str, tuple[TaskSize, ...]] = {}
     for path in codelet_files:
         for symbol, asked in read_codelets(path).items():
             if symbol in codelets:
@@ -118,7 +117,7 @@ def export(  # noqa: PLR0913 - each is an option
     for worker in named.keys() - workers_there:
         there = ", ".join(map(str, sorted(workers_there)))
         raise InputError(f"--device {worker}: no codelet has that worker; there are {there}")
-    total, models = sum(map(len, codelets.values())), list[list[Entry]]()
+    total, models = sum(map(len, codelets.values())), list[list[TaskSize]]()
     with ExitStack() as stack:
         tell = stack.enter_context(progress_bar())
         # The first source that knows a time answers.
@@ -144,21 +143,21 @@ def export(  # noqa: PLR0913 - each is an option
                         "neither"
                     )
                     raise InputError(f"{wanted.label}: no time is known; {hint}")
-                models[-1].append((wanted, time))
+                models[-1].append(replace(wanted, **time))
     # Files are written when all times are known: a failure leaves StarPU's folder as it was.
     paths = [save_model(one, folder, host=host, samples=samples) for one in models]
     content: list[dict[str, Any]] = [
         {
-            "codelet": wanted.symbol,
-            "worker": str(wanted.worker),
-            **pick(wanted, "parameters", "size_bytes", "flops"),
-            "footprint": f"{wanted.footprint:08x}",
-            **pick(time, "seconds", "origin", deviation_seconds="deviation_s"),
-            "device_id": time.device_id or None,
+            "codelet": one.symbol,
+            "worker": str(one.worker),
+            **pick(one, "parameters", "size_bytes", "flops"),
+            "footprint": f"{one.footprint:08x}",
+            **pick(one, "seconds", "origin", deviation_seconds="deviation_s"),
+            "device_id": one.device_id or None,
             "file": str(path),
         }
         for model, path in zip(models, paths, strict=True)
-        for wanted, time in model
+        for one in model
     ]
     table = Table.of(content, {
         "codelet": "text", "worker": "text",

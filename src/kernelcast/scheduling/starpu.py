@@ -134,8 +134,8 @@ def footprint_of_size_base(size: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Which time is asked for: of a codelet's tasks of one size on one worker."""
+class TaskSize:
+    """Tasks of a codelet of one size on one worker, and how long they take once that is known."""
 
     symbol: str
     worker: Worker
@@ -147,9 +147,22 @@ class Wanted:
     flops: float
     """Operations of the task, 0 where the program does not tell StarPU."""
     device_id: str = ""
-    """OpenCL device's id or its beginning; empty if any will do."""
+    """OpenCL device's id or its beginning, empty if any will do; of a time, whose it is."""
     problem: Problem | None = None
     """The kernel's launch; None for a function that is not OpenCL C."""
+    seconds: float = 0.0
+    deviation_s: float = 0.0
+    """Standard deviation, in seconds; 0 where it is not known."""
+    origin: str = ""
+    """Where the time comes from: an estimate's tier, ``store``, ``sampled``, ``given``; empty where
+    there is none yet."""
+
+    def __post_init__(self) -> None:
+        if self.origin and not (0 < self.seconds < math.inf and 0 <= self.deviation_s < math.inf):
+            raise InputError(
+                f"{self.label}: {self.seconds} s, deviation {self.deviation_s} s: expected a time "
+                "above 0, and no negative deviation"
+            )
 
     @property
     def size(self) -> str:
@@ -160,7 +173,7 @@ class Wanted:
         return f"{self.symbol} on {self.worker} at {self.size}"
 
 
-def read_codelets(path: Path) -> dict[str, tuple[Wanted, ...]]:
+def read_codelets(path: Path) -> dict[str, tuple[TaskSize, ...]]:
     """Read which times each codelet of a file needs, worker by worker."""
     whole = load(path, "codelet file", "it needs `codelets:`")
     root = whole.mapping(("codelets",), required=("codelets",))
@@ -170,7 +183,7 @@ def read_codelets(path: Path) -> dict[str, tuple[Wanted, ...]]:
     return codelets
 
 
-def _read_codelet(symbol: str, entry: Located) -> tuple[Wanted, ...]:
+def _read_codelet(symbol: str, entry: Located) -> tuple[TaskSize, ...]:
     if not _SYMBOL.fullmatch(symbol):
         entry.fail(f"codelet {symbol!r}: expected letters, digits and underscores")
     fields = entry.mapping(_KEYS, required=("sizes", "workers"))
@@ -180,7 +193,7 @@ def _read_codelet(symbol: str, entry: Located) -> tuple[Wanted, ...]:
     ]
     if not parameters:
         fields["sizes"].fail("expected at least one size, such as `- {N: 4096}`")
-    found: list[Wanted] = []
+    found: list[TaskSize] = []
     for name, place in fields["workers"].mapping().items():
         with place.pointing_here():
             worker = parse_worker(name)
@@ -192,7 +205,7 @@ def _read_codelet(symbol: str, entry: Located) -> tuple[Wanted, ...]:
         for one in parameters:
             problem = None if path is None else read_problem(path, parameters=one)
             footprint, size_bytes, flops = _read_size(entry, fields, one)
-            found.append(Wanted(
+            found.append(TaskSize(
                 symbol=symbol, worker=worker, parameters=one, footprint=footprint,
                 size_bytes=size_bytes, flops=flops, device_id=device_id, problem=problem,
             ))  # fmt: skip
@@ -252,24 +265,9 @@ def _read_data(entry: Located) -> tuple[int, int]:
     return footprint_of_data(kind, counts, element_bytes), math.prod(counts) * element_bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedTime:
-    seconds: float
-    deviation_s: float = 0.0
-    """Standard deviation, in seconds; 0 where it is not known."""
-    origin: str
-    """Where it comes from: an estimate's tier, ``store``, ``sampled``, ``given``."""
-    device_id: str = ""
-    """OpenCL device it is of; empty for others."""
-
-    def __post_init__(self) -> None:
-        if not (0 < self.seconds < math.inf and 0 <= self.deviation_s < math.inf):
-            raise InputError(f"{self}: expected a time above 0, and no negative deviation")
-
-
-Entry = tuple[Wanted, ExpectedTime]
-"""How long tasks of a codelet and size take on a worker."""
-TimeSource = Callable[[Wanted], ExpectedTime | None]
+Told = Mapping[str, Any]
+"""Fields of a `TaskSize` that tell its time."""
+TimeSource = Callable[[TaskSize], Told | None]
 """Tells a time; None where it knows none."""
 
 
@@ -284,7 +282,7 @@ def read_estimates(paths: Sequence[Path]) -> TimeSource:
         answers += content
     used: dict[int, str] = {}
 
-    def find(wanted: Wanted) -> ExpectedTime | None:
+    def find(wanted: TaskSize) -> Told | None:
         problem = wanted.problem
         if problem is None:
             return None
@@ -307,7 +305,7 @@ def read_estimates(paths: Sequence[Path]) -> TimeSource:
                 "estimates cannot tell the two apart; let the export estimate, without --estimates"
             )
         numbers = {key: float(answer[key]) for key in ("seconds", "low", "high", "coverage")}
-        return expect(Interval(**numbers), str(answer["tier"]), str(answer["device_id"]))
+        return _expect(Interval(**numbers), str(answer["tier"]), str(answer["device_id"]))
 
     return find
 
@@ -315,7 +313,7 @@ def read_estimates(paths: Sequence[Path]) -> TimeSource:
 def recall_observed(store: Store) -> TimeSource:
     """Have what is believed of observations of the very launch, whatever the driver's version."""
 
-    def find(wanted: Wanted) -> ExpectedTime | None:
+    def find(wanted: TaskSize) -> Told | None:
         problem = wanted.problem
         if problem is None:
             return None
@@ -341,12 +339,12 @@ def recall_observed(store: Store) -> TimeSource:
         for one in sorted(found, key=lambda one: (one.measured_at is not None, one.measured_at)):
             history.add(see(one))
         interval = history.answer(DEFAULT_COVERAGE)
-        return None if interval is None else expect(interval, "store", devices.pop())
+        return None if interval is None else _expect(interval, "store", devices.pop())
 
     return find
 
 
-def _refuse_several(wanted: Wanted, what: str, devices: Collection[str]) -> None:
+def _refuse_several(wanted: TaskSize, what: str, devices: Collection[str]) -> None:
     if len(devices) > 1:
         names = ", ".join(sorted(devices))
         msg = f"{wanted.label}: {what} of several devices ({names}); name one by `device`"
@@ -355,7 +353,7 @@ def _refuse_several(wanted: Wanted, what: str, devices: Collection[str]) -> None
 
 def read_times(paths: Sequence[Path]) -> TimeSource:
     """Read times of functions that are no OpenCL kernels: measured samples, or plain seconds."""
-    times: dict[tuple[str, Worker, frozenset[tuple[str, float]]], ExpectedTime] = {}
+    times: dict[tuple[str, Worker, frozenset[tuple[str, float]]], Told] = {}
     for path in paths:
         for number, one in enumerate(read_list(path, "times")):
             try:
@@ -372,13 +370,13 @@ def read_times(paths: Sequence[Path]) -> TimeSource:
                         ],
                         units=int(one["units"]),
                     )
-                    times[key] = expect(interval, "sampled")
+                    times[key] = _expect(interval, "sampled")
                 else:
-                    times[key] = ExpectedTime(
-                        seconds=float(one["seconds"]),
-                        deviation_s=float(one.get("deviation_seconds", 0.0)),
-                        origin="given",
-                    )
+                    times[key] = {
+                        "seconds": float(one["seconds"]),
+                        "deviation_s": float(one.get("deviation_seconds", 0.0)),
+                        "origin": "given", "device_id": "",
+                    }  # fmt: skip
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise InputError(
                     f"{path}: object {number} cannot be used ({error!r}); expected codelet, "
@@ -394,7 +392,7 @@ def estimate_now(settings: EstimateSettings, *, timeout_s: float) -> TimeSource:
     def choose(device_id: str) -> list[DeviceDescription]:
         return choose_devices((device_id,) if device_id else ())
 
-    def find(wanted: Wanted) -> ExpectedTime | None:
+    def find(wanted: TaskSize) -> Told | None:
         if wanted.problem is None:
             return None
         devices = choose(wanted.device_id)
@@ -411,7 +409,7 @@ def estimate_now(settings: EstimateSettings, *, timeout_s: float) -> TimeSource:
         if estimate is None:
             # Exactly one of the two is there, see `DeviceAnswer`.
             raise answer.error or InputError(wanted.label)
-        return expect(estimate.interval, str(estimate.tier), estimate.device_id)
+        return _expect(estimate.interval, str(estimate.tier), estimate.device_id)
 
     return find
 
@@ -444,15 +442,13 @@ def extrapolate(samples: Sequence[tuple[int, int, float]], *, units: int) -> Int
     return make_interval(fit_linear(run), coverage=DEFAULT_COVERAGE)
 
 
-def expect(interval: Interval, origin: str, device_id: str = "") -> ExpectedTime:
-    """Expect the time of an interval, which holds the middle of a normal distribution."""
+def _expect(interval: Interval, origin: str, device_id: str = "") -> Told:
+    """Tell the time of an interval, the middle of a normal distribution."""
     width = NormalDist().inv_cdf((1 + interval.coverage) / 2)
-    return ExpectedTime(
-        seconds=interval.seconds,
-        deviation_s=(interval.high - interval.low) / 2 / width,
-        origin=origin,
-        device_id=device_id,
-    )
+    return {
+        "seconds": interval.seconds, "deviation_s": (interval.high - interval.low) / 2 / width,
+        "origin": origin, "device_id": device_id,
+    }  # fmt: skip
 
 
 def read_list(path: Path, what: str) -> list[Mapping[str, Any]]:
@@ -469,7 +465,7 @@ def _freeze(parameters: Mapping[str, Any]) -> frozenset[tuple[str, float]]:
     return frozenset((str(name), float(value)) for name, value in parameters.items())
 
 
-def fit_power_law(entries: Sequence[Entry]) -> tuple[float, float] | None:
+def fit_power_law(entries: Sequence[TaskSize]) -> tuple[float, float] | None:
     """Fit ``time = alpha * size ** beta``; None of sizes within 10 %, which StarPU trusts not."""
     points = _list_points(entries)
     if points[0][0] >= _NEAR * points[-1][0]:
@@ -480,7 +476,7 @@ def fit_power_law(entries: Sequence[Entry]) -> tuple[float, float] | None:
         return None
 
 
-def fit_offset_power_law(entries: Sequence[Entry]) -> tuple[float, float, float] | None:
+def fit_offset_power_law(entries: Sequence[TaskSize]) -> tuple[float, float, float] | None:
     """Fit ``time = a * size ** b + c`` in microseconds by the relative error of times; StarPU's own
     fit, by that of ``time - c``, weighs small sizes most."""
     points = sorted(dict(_list_points(entries)).items())
@@ -502,9 +498,9 @@ def fit_offset_power_law(entries: Sequence[Entry]) -> tuple[float, float, float]
         return None
 
 
-def _list_points(entries: Sequence[Entry]) -> list[tuple[int, float]]:
+def _list_points(entries: Sequence[TaskSize]) -> list[tuple[int, float]]:
     """List sizes in bytes and times in microseconds, smallest sizes first."""
-    return sorted((wanted.size_bytes, time.seconds * _MICROSECONDS) for wanted, time in entries)
+    return sorted((one.size_bytes, one.seconds * _MICROSECONDS) for one in entries)
 
 
 def _line(points: Sequence[tuple[int, float]], offset: float) -> tuple[float, float]:
@@ -515,11 +511,11 @@ def _line(points: Sequence[tuple[int, float]], offset: float) -> tuple[float, fl
     return math.exp(start), b
 
 
-def write_model(entries: Sequence[Entry], samples: int = LEAST_SAMPLES) -> str:
+def write_model(entries: Sequence[TaskSize], samples: int = LEAST_SAMPLES) -> str:
     """Write a codelet's times, each as so many measurements."""
-    by_worker: dict[Worker, list[Entry]] = {}
+    by_worker: dict[Worker, list[TaskSize]] = {}
     for entry in entries:
-        by_worker.setdefault(entry[0].worker, []).append(entry)
+        by_worker.setdefault(entry.worker, []).append(entry)
     kinds = groupby(sorted(by_worker), key=lambda one: (one.kind, one.device))
     by_device = [(kind, device, list(workers)) for (kind, device), workers in kinds]
     lines = [_RULE, "# Performance Model Version", str(FORMAT), "", _RULE, "# COMBs",
@@ -541,7 +537,7 @@ def write_model(entries: Sequence[Entry], samples: int = LEAST_SAMPLES) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _write_entries(entries: Sequence[Entry], samples: int) -> list[str]:
+def _write_entries(entries: Sequence[TaskSize], samples: int) -> list[str]:
     lines = ["# number of entries", str(len(entries))]
     lines.append("# sumlnx\tsumlnx2\t\tsumlny\t\tsumlnxlny\talpha\t\tbeta\t\tn\tminx\t\tmaxx")
     reals, counts, curve = [*(0.0,) * 4, *(math.nan,) * 2], (0, 0, 0), None
@@ -558,12 +554,12 @@ def _write_entries(entries: Sequence[Entry], samples: int) -> list[str]:
     lines += ["# a\t\tb\t\tc", "\t".join(map(_real, curve or (math.nan,) * 3))]
     lines += ["# not multiple-regression-base", "0"]
     lines.append("# hash\t\tsize\t\tflops\t\tmean (us)\tdev (us)\tsum\t\tsum2\t\tn")
-    for wanted, time in entries:  # their sums are those that give its mean and deviation
-        mean = time.seconds * _MICROSECONDS
-        deviation = time.deviation_s * _MICROSECONDS
+    for one in entries:  # their sums are those that give its mean and deviation
+        mean = one.seconds * _MICROSECONDS
+        deviation = one.deviation_s * _MICROSECONDS
         squares = samples * (deviation**2 + mean**2)
-        columns = "\t".join(map(_real, (wanted.flops, mean, deviation, mean * samples, squares)))
-        lines.append(f"{wanted.footprint:08x}\t{wanted.size_bytes:<15}\t{columns}\t{samples}")
+        columns = "\t".join(map(_real, (one.flops, mean, deviation, mean * samples, squares)))
+        lines.append(f"{one.footprint:08x}\t{one.size_bytes:<15}\t{columns}\t{samples}")
     return [*lines, ""]
 
 
@@ -573,7 +569,7 @@ def _real(value: float) -> str:
 
 
 def save_model(
-    entries: Sequence[Entry],
+    entries: Sequence[TaskSize],
     folder: Path | None = None,
     *,
     host: str | None = None,
@@ -590,7 +586,7 @@ def save_model(
         folder = Path(named) if named else Path(home or "") / ".starpu" / "sampling"
     if not host:
         host = os.environ.get("STARPU_HOSTNAME") or socket.gethostname().partition(".")[0]
-    path = folder / "codelets" / str(FORMAT) / f"{entries[0][0].symbol}.{host}"
+    path = folder / "codelets" / str(FORMAT) / f"{entries[0].symbol}.{host}"
     if len(str(path.absolute())) > _LONGEST_PATH:
         msg = f"{path}: StarPU reads paths of up to {_LONGEST_PATH} letters; shorten the folder"
         raise InputError(msg)

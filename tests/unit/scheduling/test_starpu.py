@@ -23,9 +23,7 @@ from kernelcast.records.observation import ObservationFlag, summarise_runs
 from kernelcast.records.problem import Problem, digest_arguments
 from kernelcast.scheduling import starpu
 from kernelcast.scheduling.starpu import (
-    Entry,
-    ExpectedTime,
-    Wanted,
+    TaskSize,
     Worker,
     WorkerKind,
     extrapolate,
@@ -273,13 +271,11 @@ CPU = Worker(kind=WorkerKind.CPU)
 OPENCL = Worker(kind=WorkerKind.OPENCL, device=1)
 
 
-def make_entries(*seconds: float, worker: Worker = CPU) -> list[Entry]:
+def make_entries(*seconds: float, worker: Worker = CPU) -> list[TaskSize]:
     return [
-        (
-            Wanted(symbol="triad", worker=worker, parameters={}, footprint=n,
-                   size_bytes=1000 * 2**n, flops=0.0),
-            ExpectedTime(seconds=one, deviation_s=one / 10, origin="given"),
-        )
+        TaskSize(symbol="triad", worker=worker, parameters={}, footprint=n,
+                 size_bytes=1000 * 2**n, flops=0.0,
+                 seconds=one, deviation_s=one / 10, origin="given")
         for n, one in enumerate(seconds)
     ]  # fmt: skip
 
@@ -338,4 +334,4 @@ def test_workers_survive_their_names(kind: WorkerKind, device: int, implementati
 def test_times_that_starpu_could_not_use_are_refused(seconds: float) -> None:
     """Says what was expected."""
     with pytest.raises(InputError, match="above 0"):
-        ExpectedTime(seconds=seconds, origin="given")
+        make_entries(seconds)
