@@ -158,7 +158,6 @@ def collect_command(  # noqa: PLR0913 - each is an option
     from kernelcast.launches.data_store import open_data_store
     from kernelcast.launches.devices import choose_devices
     from kernelcast.records.device import match_device_id
-    from kernelcast.records.plain import to_plain
     from kernelcast.reports.numbers import format_duration
     from kernelcast.reports.presenter import Table, write_lines
     from kernelcast.training_data.applications import choose_kernels, find_kernels
@@ -216,23 +215,13 @@ def collect_command(  # noqa: PLR0913 - each is an option
         for failure in one.failures:
             launch = failure.launch
             complain(f"{launch.kernel.label} {dict(launch.parameters)}: {failure.message}")
-    content = [
-        {
-            **to_plain(replace(one, failures=[])),
-            "failures": [
-                {"kernel": failure.launch.kernel.label, "kind": failure.kind,
-                 "parameters": dict(failure.launch.parameters), "message": failure.message}
-                for failure in one.failures
-            ],
-        }
-        for one in outcome.devices
-    ]  # fmt: skip
     table = Table.of(outcome.devices, {
         "device": ("text", "device_id"), "kernels": "whole", "rows measured": ("whole", "measured"),
         "there already": ("whole", "present"), "disturbed": "whole",
         "failed": ("whole", lambda one: len(one.failures) + len(one.errors)),
         "left out": ("whole", lambda one: len(one.skipped)),
     })  # fmt: skip
+    content = [one.to_dict() for one in outcome.devices]
     present(content, table, *write_lines("collect.txt", outcome=outcome))
     if outcome.is_interrupted:
         return ExitStatus.INTERRUPTED

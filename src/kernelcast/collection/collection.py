@@ -16,6 +16,7 @@ from kernelcast.launches.devices import list_descriptions
 from kernelcast.records.device import DeviceDescription, Progress, match_device_id
 from kernelcast.records.errors import KernelcastError, NoDeviceError
 from kernelcast.records.observation import FailureRecord, Observation, ObservationFlag, read_sampler
+from kernelcast.records.plain import to_plain
 from kernelcast.records.problem import LaunchIdentity
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training_data.applications import CorpusKernel
@@ -52,6 +53,14 @@ class DeviceOutcome:
             self.skipped[kernel] = row
         else:
             self.present += 1
+
+    def to_dict(self) -> dict[str, Any]:
+        failures = [
+            {"kernel": one.launch.kernel.label, "kind": one.kind,
+             "parameters": dict(one.launch.parameters), "message": one.message}
+            for one in self.failures
+        ]  # fmt: skip
+        return {**to_plain(replace(self, failures=[])), "failures": failures}
 
     def absorb(self, other: "DeviceOutcome") -> None:
         self.kernels += other.kernels

@@ -28,7 +28,7 @@ from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.records.device import Progress
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.observation import Observation
-from kernelcast.records.plain import list_keys, to_plain
+from kernelcast.records.plain import list_keys, pick
 from kernelcast.records.service_state import JobKind
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.training.comparing import check_methods, compare_table
@@ -118,20 +118,7 @@ def _collect(options: Mapping[str, Any], database: str, hold: Hold, report: Repo
                 outcome = collect(order, store, report=tell)
             found += outcome.devices
             is_out_of_time = is_out_of_time or outcome.is_out_of_time
-    return {
-        "devices": [
-            {
-                **to_plain(one, omit=("failures",)),
-                "failures": [
-                    {"kernel": failure.launch.kernel.label, "kind": failure.kind,
-                     "message": failure.message}
-                    for failure in one.failures
-                ],
-            }
-            for one in found
-        ],
-        "is_out_of_time": is_out_of_time,
-    }  # fmt: skip
+    return {"devices": [one.to_dict() for one in found], "is_out_of_time": is_out_of_time}
 
 
 def _tell(
@@ -170,12 +157,8 @@ def _calibrate(options: Mapping[str, Any], hold: Hold, report: Report) -> object
             except KernelcastError as error:
                 results.append({"device_id": device.id, "error_message": str(error)})
                 continue
-        results.append({
-            "device_id": device.id,
-            "durations_seconds": dict(done.durations_s),
-            "resumed": list(done.resumed),
-            "failed": dict(done.failed),
-        })  # fmt: skip
+        told = pick(done, "resumed", "failed", durations_seconds="durations_s")
+        results.append({"device_id": device.id, **told})
     return {"devices": results}
 
 

@@ -136,20 +136,15 @@ def find_ablation(report: ValidationReport, device: str) -> list[tuple[str, Devi
     return sorted(found, key=lambda one: -(one[1].difference or 0.0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsedModel:
-    name: str
-    """``model/device``, or the model alone where it serves all devices."""
-    version: str
-    is_shipped: bool
-    """Whether it came with the package."""
+def list_used_models(registry: str | None = None) -> list[dict[str, Any]]:
+    """List the models in use: those of the registry, then those shipped that it does not have.
 
-
-def list_used_models(registry: str | None = None) -> tuple[UsedModel, ...]:
-    """List the models in use: those of the registry, then those shipped that it does not have."""
-    found: dict[str, UsedModel] = {}
+    A name is ``model/device``, or the model alone where it serves all devices.
+    """
+    found: dict[str, dict[str, Any]] = {}
     for place, is_shipped in ((choose_registry(registry), False), (find_shipped(), True)):
         for one in VersionedFiles(url=place).list_models():
-            if one.used is not None and one.name not in found:
-                found[one.name] = UsedModel(name=one.name, version=one.used, is_shipped=is_shipped)
-    return tuple(found.values())
+            if one.used is not None:
+                facts = {"name": one.name, "version": one.used, "is_shipped": is_shipped}
+                found.setdefault(one.name, facts)
+    return [*found.values()]

@@ -190,7 +190,7 @@ async def show_models(page: Reader) -> Response:
     devices = sorted(one.id for one in found)
     # A model serves the device that its name ends in, or all where it names none.
     served = [
-        (one, [device for device in devices if one.name.partition("/")[2] in {"", device}])
+        (one, [device for device in devices if one["name"].partition("/")[2] in {"", device}])
         for one in used
     ]
     values = {
@@ -204,7 +204,7 @@ async def show_models(page: Reader) -> Response:
 
 def read_models(
     registry: str | None,
-) -> "tuple[Sequence[results.UsedModel], Sequence[ModelVersions], str]":
+) -> tuple[Sequence[Mapping[str, Any]], Sequence[ModelVersions], str]:
     """Read the models in use and those of the registry, or say why they cannot be read."""
     from kernelcast.reports.accuracy import list_used_models
 
