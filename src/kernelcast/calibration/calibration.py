@@ -33,11 +33,10 @@ from kernelcast.records.machine import (
 )
 from kernelcast.records.plain import pick
 from kernelcast.records.private_files import write_private
-from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.microbenchmarks import memories, operations
 from kernelcast.sampling.microbenchmarks.bench import Bench, BenchmarkResult
 from kernelcast.sampling.microbenchmarks.bench import Effort as Effort  # for callers
-from kernelcast.sampling.session import open_session
+from kernelcast.sampling.session import open_device
 from kernelcast.workers import Task, run_isolated
 
 SUITE: Mapping[str, tuple[str, Callable[[Bench, BenchmarkResult], None]]] = {
@@ -171,7 +170,7 @@ class _Kept:
 def run_benchmark(task: tuple[str, str, Effort], report: Callable[[str], None]) -> BenchmarkResult:
     name, device_id, effort = task
     report("opening the device")
-    session = open_session(*choose_device(device_id, find_devices()))
+    session = open_device(device_id)
     report("measuring")
     result = BenchmarkResult(name=name)
     with session.lock:

@@ -28,9 +28,8 @@ from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.ndrange import MAX_DIMENSIONS
 from kernelcast.records.private_files import make_private_folder
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.problems import Values, run_whole
-from kernelcast.sampling.session import DeviceSession, open_session
+from kernelcast.sampling.session import DeviceSession, open_device
 from kernelcast.training_data.applications import (
     CorpusKernel,
     InputMaker,
@@ -235,7 +234,7 @@ def check_corpus(task: tuple[tuple[CorpusKernel, ...], str], report: Reporter) -
     """Check some kernels on one device, each with every local size that it is meant for."""
     report("opening the device")
     kernels, device_id = task
-    session = open_session(*choose_device(device_id, find_devices()))
+    session = open_device(device_id)
     with session.lock, tempfile.TemporaryDirectory(prefix="kernelcast-") as folder:
         for kernel in kernels:
             report(kernel.name)

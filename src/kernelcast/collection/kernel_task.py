@@ -49,13 +49,12 @@ from kernelcast.records.private_files import write_private
 from kernelcast.records.problem import LaunchIdentity, Problem, identify_launch
 from kernelcast.records.samples import SampleRun, join_moments
 from kernelcast.sampling.compiler_facts import read_compiler_facts
-from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.host import read_processor_times, read_state_since
 from kernelcast.sampling.instrumented import CountingLaunch
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import SAMPLER, SamplingPlan
 from kernelcast.sampling.sampler import Sampler, choose_unit, sample_pairs
-from kernelcast.sampling.session import DeviceSession, open_session
+from kernelcast.sampling.session import DeviceSession, open_device
 from kernelcast.sampling.warmed_windows import WarmedSampler
 from kernelcast.training_data.applications import CorpusKernel, SizeRange
 from kernelcast.training_data.store import StoreError
@@ -194,7 +193,7 @@ def observe_launch(
 def collect_kernel(task: KernelTask, report: Reporter) -> None:
     """Measure the rows of a kernel; each is given to the parent as soon as it is there."""
     report("opening the device")
-    session = open_session(*choose_device(task.device_id, find_devices()))
+    session = open_device(task.device_id)
     device, kernel, settings = session.description, task.kernel, task.settings
     sizes = task.sizes or remember_sizes(
         device, kernel, settings, lambda: _find_sizes(session, kernel, settings, report)

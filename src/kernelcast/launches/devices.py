@@ -163,11 +163,10 @@ def ask_drivers(_: None, report: Reporter) -> tuple[DeviceDescription, ...]:
 
 def check_device(device_id: str, report: Reporter) -> TimerCheck:
     """Build and run a kernel on one device."""
-    from kernelcast.sampling.discovery import choose_device, find_devices
-    from kernelcast.sampling.session import open_session
+    from kernelcast.sampling.session import open_device
 
     report("trial kernel")
-    return open_session(*choose_device(device_id, find_devices())).trial.timer
+    return open_device(device_id).trial.timer
 
 
 def recall_devices() -> list[DeviceDescription] | None:

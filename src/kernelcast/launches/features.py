@@ -39,10 +39,9 @@ from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun
 from kernelcast.records.software_counters import RecordedAddresses, SoftwareCounters
 from kernelcast.sampling.compiler_facts import read_compiler_facts
-from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.instrumented import CountingLaunch
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.session import open_session
+from kernelcast.sampling.session import open_device
 from kernelcast.workers import COUNTING, Task
 
 DEFAULT_GROUPS = frozenset({FeatureGroup.STATIC, FeatureGroup.COUNTERS, FeatureGroup.COMPILER})
@@ -189,7 +188,7 @@ def read_device_features(
     groups, seed, recorded = settings.groups, settings.seed, None
     costs_s: dict[str, float] = {}
     with _step(costs_s, "opening the device", report):
-        session = open_session(*choose_device(device_id, find_devices()))
+        session = open_device(device_id)
     found = DeviceFindings(
         ndrange=problem.ndrange, compute_units=session.description.compute_units, costs_s=costs_s
     )

@@ -14,7 +14,6 @@ from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.problem import Problem
 from kernelcast.records.work_group_trace import Staircase, Timeline, TraceMethod, WorkGroupTrace
-from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.instrumented import (
     TracingLaunch,
     find_concurrency,
@@ -23,7 +22,7 @@ from kernelcast.sampling.instrumented import (
     find_staircase,
     find_steps,
 )
-from kernelcast.sampling.session import DeviceSession, open_session
+from kernelcast.sampling.session import DeviceSession, open_device
 from kernelcast.workers import Task
 
 _TRACE = Task(entry="kernelcast.launches.tracing:trace_problem", returns=WorkGroupTrace)
@@ -49,7 +48,7 @@ def trace_problem(
     """Trace a problem on the device of an id; what a child process is asked."""
     problem, device_id, settings = asked
     report("opening the device")
-    session = open_session(*choose_device(device_id, find_devices()))
+    session = open_device(device_id)
     return trace_in_session(session, problem, settings, report)
 
 

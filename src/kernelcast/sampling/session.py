@@ -46,7 +46,7 @@ from kernelcast.sampling.device_check import (
     settle,
     try_device,
 )
-from kernelcast.sampling.discovery import list_ancestors
+from kernelcast.sampling.discovery import choose_device, find_devices, list_ancestors
 from kernelcast.sampling.host import TURNS, CoreTurns, read_work
 from kernelcast.sampling.opencl import OtherDriver, ask_kernel, cl
 from kernelcast.sampling.prelude import HIDDEN_ARGUMENTS, add_prelude, needs_prelude, pass_sizes
@@ -417,3 +417,8 @@ def open_session(
     except (cl.Error, KernelcastError) as error:
         raise BrokenDeviceError(f"{description.id}: {error}") from error
     return session
+
+
+def open_device(device_id: str) -> DeviceSession:
+    """Open the device of an id, or of the beginning of one."""
+    return open_session(*choose_device(device_id, find_devices()))

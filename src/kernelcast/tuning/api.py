@@ -29,10 +29,9 @@ from kernelcast.records.errors import (
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.private_files import make_private_folder
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepare_whole, prepared_problem
-from kernelcast.sampling.session import open_session
+from kernelcast.sampling.session import open_device
 from kernelcast.tuning.ranking import rank, several_processes
 from kernelcast.tuning.report import (
     UNKNOWN,
@@ -344,7 +343,7 @@ def run_tuning(
     """Do what `run_on_device` orders, in a child process; events are given as they happen."""
     device_id, problems, runs, seed = order
     report("opening the device")
-    session = open_session(*choose_device(device_id, find_devices()))
+    session = open_device(device_id)
     launches: dict[int, Callable[[], tuple[float, float]]] = {}
 
     def sample(number: int) -> TuningEvent:
