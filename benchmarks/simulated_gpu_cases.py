@@ -449,5 +449,6 @@ def predict_left_out(
     found = np.empty(len(table))
     for kernel in sorted(set(table.kernels)):
         is_left_out = table.kernels == kernel
-        found[is_left_out] = model.fit(table.take(~is_left_out)).predict(table.take(is_left_out))
+        fitted = model.fit(table.take(~is_left_out))
+        found[is_left_out] = fitted.forecast(table.take(is_left_out))[0]
     return found

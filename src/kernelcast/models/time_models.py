@@ -160,22 +160,32 @@ class FittedModel:
     def name(self) -> str:
         return self.model.name
 
-    def predict(self, table: TrainingTable) -> Numbers:
-        return self._predict(table)[0]
-
     def forecast(
         self, table: TrainingTable, coverage: float = DEFAULT_COVERAGE
     ) -> tuple[Numbers, Numbers, Numbers, npt.NDArray[np.bool_]]:
         """Predict times of whole launches, in seconds: the middle, the ends of an interval, and
-        which launches are like those of the training."""
+        which launches are like those of the training; NaN of those without a time to start from."""
         check_coverage(coverage)
-        seconds, corrections, distances, noises = self._predict(table)
+        if (table.schema.version, table.schema.names) != (self.schema.version, self.schema.names):
+            raise InputError(
+                f"the model was trained on features of schema {self.schema.id}, these are of "
+                f"{table.schema.id}; train anew, or take a model of that schema"
+            )
+        reference_s = self.model.refer(table)
+        corrections, distances = np.zeros(len(table)), np.zeros(len(table))
+        if self.correction is not None:
+            columns = self.model.make_columns(table, reference_s)
+            corrections, distances = self.correction.predict(columns)
         signs = _list_signs(table, corrections, distances)
         width = self.calibration.half_width(signs, distances, coverage)
+        # Launches that it remembers take what they took, with the noise that they had.
+        names = zip(table.problems.tolist(), table.devices.tolist(), strict=True)
+        recalled = [self.launches.get("@".join(one), (np.nan, np.nan)) for one in names]
+        told, noises = np.array(recalled).reshape(-1, 2).T
         deviations = NormalDist().inv_cdf((1.0 + coverage) / 2.0) * noises * _NOISE_TO_DEVIATION
-        width = np.where(np.isnan(noises), width, deviations)
-        factor = np.exp(width)
-        return seconds, seconds / factor, seconds * factor, distances <= 1.0
+        seconds = np.where(np.isnan(told), reference_s * np.exp(corrections), told)
+        factor = np.exp(np.where(np.isnan(noises), width, deviations))
+        return seconds, seconds / factor, seconds * factor, (distances <= 1.0) & (seconds > 0)
 
     def describe(self) -> dict[str, object]:
         found: dict[str, object] = {"name": self.name, "reference": self.model.reference}
@@ -191,33 +201,6 @@ class FittedModel:
         if self.launches:
             found["launches"] = len(self.launches)
         return {**found, **self.facts}
-
-    def _predict(self, table: TrainingTable) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-        """Return times, corrections, distances to the training, and the noise of launches that it
-        remembers, NaN of others."""
-        if (table.schema.version, table.schema.names) != (self.schema.version, self.schema.names):
-            raise InputError(
-                f"the model was trained on features of schema {self.schema.id}, these are of "
-                f"{table.schema.id}; train anew, or take a model of that schema"
-            )
-        names = zip(table.problems.tolist(), table.devices.tolist(), strict=True)
-        recalled = [self.launches.get("@".join(one), (np.nan, np.nan)) for one in names]
-        told, noises = np.array(recalled).reshape(-1, 2).T
-        reference_s = self.model.refer(table)
-        missing = np.isnan(reference_s) & np.isnan(told)
-        if missing.any():
-            first = int(np.argmax(missing))
-            raise InputError(
-                f"model {self.name}: {int(missing.sum())} of {len(table)} rows have no time to "
-                f"start from, the first is row {first} ({table.kernels[first]}); sample them, or "
-                "take a model that needs no samples"
-            )
-        corrections, distances = np.zeros(len(table)), np.zeros(len(table))
-        if self.correction is not None:
-            columns = self.model.make_columns(table, reference_s)
-            corrections, distances = self.correction.predict(columns)
-        seconds = np.where(np.isnan(told), reference_s * np.exp(corrections), told)
-        return seconds, corrections, distances, noises
 
 
 def _remember(table: TrainingTable) -> dict[str, tuple[float, float]]:

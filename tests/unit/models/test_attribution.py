@@ -47,5 +47,5 @@ def test_contributions_add_up(name: str) -> None:
     assert sum(one["contribution"] for one in found.groups) == pytest.approx(
         found.correction - found.base
     )
-    ratio = fitted.predict(rows) / fitted.model.refer(rows) - 1
+    ratio = fitted.forecast(rows)[0] / fitted.model.refer(rows) - 1
     assert found.correction == pytest.approx(float(ratio.mean()))

@@ -43,20 +43,20 @@ class TestModels:
 
     def test_predicts_unseen_kernels_without_their_times(self, fitted: FittedModel) -> None:
         """Gives one finite positive time per row, each the same alone and without a measurement."""
-        seconds = fitted.predict(UNSEEN)
+        seconds = fitted.forecast(UNSEEN)[0]
         assert seconds.shape == (len(UNSEEN),)
         assert (np.isfinite(seconds) & (seconds > 0)).all()
         blind = UNSEEN.assign(seconds=np.full(len(UNSEEN), np.nan))
-        np.testing.assert_array_equal(fitted.predict(blind), seconds)
-        alone = [fitted.predict(UNSEEN.take(np.array([row])))[0] for row in range(len(UNSEEN))]
+        np.testing.assert_array_equal(fitted.forecast(blind)[0], seconds)
+        alone = [fitted.forecast(UNSEEN.take(np.array([row])))[0][0] for row in range(len(UNSEEN))]
         np.testing.assert_allclose(alone, seconds, rtol=1e-9)
-        assert fitted.predict(UNSEEN.take(np.array([], dtype=np.intp))).shape == (0,)
+        assert fitted.forecast(UNSEEN.take(np.array([], dtype=np.intp)))[0].shape == (0,)
 
     def test_intervals_hold_the_prediction_and_widen(self, fitted: FittedModel) -> None:
         """The higher the coverage, the wider the interval; a coverage lies between 0 and 1."""
         found = [fitted.forecast(UNSEEN, share) for share in (0.5, 0.8, 0.9, 0.99)]
         for seconds, low, high, _ in found:
-            np.testing.assert_allclose(seconds, fitted.predict(UNSEEN), rtol=1e-12)
+            np.testing.assert_allclose(seconds, fitted.forecast(UNSEEN)[0], rtol=1e-12)
             assert (low <= seconds).all()
             assert (seconds <= high).all()
         widths = [high / low for _, low, high, _ in found]
@@ -68,13 +68,14 @@ class TestModels:
     def test_order_of_rows_does_not_matter(self, model: TimeModel, fitted: FittedModel) -> None:
         """Training on shuffled rows gives the same predictions."""
         shuffled = TABLE.take(np.random.default_rng(5).permutation(len(TABLE)))
-        np.testing.assert_array_equal(model.fit(shuffled).predict(UNSEEN), fitted.predict(UNSEEN))
+        found, expected = (one.forecast(UNSEEN)[0] for one in (model.fit(shuffled), fitted))
+        np.testing.assert_array_equal(found, expected)
 
     def test_refuses_what_does_not_fit(self, model: TimeModel, fitted: FittedModel) -> None:
         """Another schema is refused, and so is a single group to learn from."""
         other = FeatureSchema(names=UNSEEN.schema.names, version=UNSEEN.schema.version + 1)
         with pytest.raises(InputError, match=rf"(?s){UNSEEN.schema.id}.*{other.id}"):
-            fitted.predict(TrainingTable(other, UNSEEN.frame))
+            fitted.forecast(TrainingTable(other, UNSEEN.frame))
         with pytest.raises(InputError, match="two groups"):
             model.fit(TABLE.take(TABLE.kernels == TABLE.kernels[0]))
 
@@ -92,12 +93,14 @@ def test_references_are_columns_and_history_remembers() -> None:
     np.testing.assert_array_equal(make_model("two_point").refer(TABLE), TABLE.linear_s)
     assert np.isnan(make_model("mwp_cwp").refer(TABLE)).all()
     fitted = make_model("history").fit(TABLE)
-    np.testing.assert_array_equal(fitted.predict(TABLE), TABLE.seconds)
-    np.testing.assert_array_equal(fitted.predict(UNSEEN), UNSEEN.linear_s)
+    np.testing.assert_array_equal(fitted.forecast(TABLE)[0], TABLE.seconds)
+    np.testing.assert_array_equal(fitted.forecast(UNSEEN)[0], UNSEEN.linear_s)
     (_, a, b, _), (_, low, high, _) = fitted.forecast(TABLE), fitted.forecast(UNSEEN)
     assert np.median(b / a) < np.median(high / low)
-    with pytest.raises(InputError, match="have no time to start from"):
-        make_model("linear").fit(TABLE).predict(TABLE.assign(linear_s=np.full(len(TABLE), np.nan)))
+    without = TABLE.assign(linear_s=np.full(len(TABLE), np.nan))
+    *times, is_known = make_model("linear").fit(TABLE).forecast(without)
+    assert np.isnan(times).all()
+    assert not is_known.any()
 
 
 @pytest.fixture(scope="module")

@@ -41,8 +41,8 @@ def test_each_device_gets_a_model_of_its_own_rows() -> None:
         assert facts["devices"] == [name]
         assert facts["kernels"] == sorted({*TABLE.kernels})
         assert (facts["rows"], facts["data_digest"]) == (8, own.digest)
-        expected = make_model("ridge").fit(own).predict(own)
-        np.testing.assert_array_equal(one.model.predict(own), expected)
+        expected = make_model("ridge").fit(own).forecast(own)
+        np.testing.assert_array_equal(one.model.forecast(own), expected)
         assert one.report is not None
         assert one.report.split == "kernel"
         assert {*one.report.rows.groups} == {*TABLE.kernels}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.models.time_models import FittedModel, TimeModel, check_coverage
+from kernelcast.models.time_models import TimeModel, check_coverage
 from kernelcast.models.versioned_files import Document, list_versions
 from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.errors import InputError
@@ -270,18 +270,7 @@ def _run(
         fitted = model.fit(seen, groups if enough else seen.kernels)
     except InputError as error:
         return model.name, test, np.full((4, len(test)), np.nan), str(error)
-    return model.name, test, _predict(fitted, rows.table.take(test), coverage), ""
-
-
-def _predict(fitted: FittedModel, table: TrainingTable, coverage: float) -> Numbers:
-    """Return seconds, ends and domain of rows; one by one where the model refuses some of them."""
-    try:
-        return np.vstack(fitted.forecast(table, coverage))
-    except InputError:
-        if len(table) == 1:
-            return np.full((4, 1), np.nan)
-    rows = [table.take(np.array([row])) for row in range(len(table))]
-    return np.hstack([_predict(fitted, one, coverage) for one in rows])
+    return model.name, test, np.vstack(fitted.forecast(rows.table.take(test), coverage)), ""
 
 
 CLASSES = ((0.0, 0.05), (0.05, 0.1), (0.1, None))

@@ -159,7 +159,7 @@ def add_models(
             values = [row.vector.as_dict().get(name, math.nan) for name in schema.names]
             columns = {name: [one] for name, one in row.columns.items()}
             table = make_table(schema, [values], columns)
-            seconds = float(stored.model.predict(table)[0])
+            seconds = float(stored.model.forecast(table)[0][0])
         except (KernelcastError, ValueError, ArithmeticError, IndexError):
             continue
         if math.isfinite(seconds) and seconds > 0:
@@ -181,6 +181,7 @@ def answer_statically(
         try:
             table = make_table(stored.model.schema, [row], groups)
             (seconds,), _, (high,), (in_domain,) = stored.model.forecast(table, estimate.coverage)
+            failure = "" if seconds > 0 else stored.model.model.advice
         except KernelcastError as error:
             failure = str(error)
     if stored is None or failure:
