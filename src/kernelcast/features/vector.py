@@ -224,7 +224,10 @@ def _count_flops(counts: OperationCounts) -> float:
 
 
 def _count_global_bytes(counts: OperationCounts) -> float:
-    return sum(counts.memory_bytes(MemorySpace.GLOBAL, is_store=one) for one in (False, True))
+    return sum(
+        counts.count_memory(MemorySpace.GLOBAL, is_store=one, in_bytes=True)
+        for one in (False, True)
+    )
 
 
 def _count_arithmetic(counts: OperationCounts) -> float:

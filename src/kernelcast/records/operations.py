@@ -120,16 +120,9 @@ class OperationCounts:
             and (bits is None or operation.bits == bits)
         )
 
-    def count_memory(self, space: MemorySpace, *, is_store: bool) -> float:
+    def count_memory(self, space: MemorySpace, *, is_store: bool, in_bytes: bool = False) -> float:
         return sum(
-            times
-            for operation, times in self.memory.items()
-            if operation.space is space and operation.is_store == is_store
-        )
-
-    def memory_bytes(self, space: MemorySpace, *, is_store: bool) -> float:
-        return sum(
-            times * operation.bytes
+            times * (operation.bytes if in_bytes else 1)
             for operation, times in self.memory.items()
             if operation.space is space and operation.is_store == is_store
         )

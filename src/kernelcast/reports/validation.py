@@ -69,7 +69,7 @@ def present_validation(
                 model,
                 *(
                     NOTHING if errors is None
-                    else f"{format_error(errors.mean)} ({format_error(errors.median)})"
+                    else f"{format_error(errors['mean'])} ({format_error(errors['median'])})"
                     for errors in (report.score(model, one).errors for one in report.devices)
                 ),
             ]

@@ -65,7 +65,7 @@ def record_run(
     for one in (score for report in reports for score in report.scores):
         figures = {"coverage": one.coverage, "half_width": one.half_width}
         if one.errors is not None:
-            figures |= {"mean_error": one.errors.mean, "median_error": one.errors.median}
+            figures |= {f"{name}_error": one.errors[name] for name in ("mean", "median")}
         metrics |= {
             f"{one.model}.{what}.{one.device}": f"{ended} {value!r} 0\n"
             for what, value in figures.items()

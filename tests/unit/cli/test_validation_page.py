@@ -57,7 +57,7 @@ def test_a_page_has_every_part(report: ValidationReport, tmp_path: Path) -> None
         assert part in page, part
     for one in report.scores:
         assert one.errors is not None
-        assert f"{one.errors.mean * 100:.2f} %" in page
+        assert f"{one.errors['mean'] * 100:.2f} %" in page
         assert one.coverage is None or f"{one.coverage * 100:.1f} %" in page
     assert not re.search(r"<(?:script|link|img)\b|(?:src|href)=\"(?!#)", page)
     assert [*PUBLISHED] == ["GTX 280", "GTX 580", "GTX 680", "HD 6970"]

@@ -78,7 +78,7 @@ def test_several_statements_of_mixed_types() -> None:
     assert nest.executed.count(Kind.SPECIAL) == nest.executed.count(Kind.DIVIDE) == 1
     assert nest.executed.count(Kind.ADD, number=NumberClass.FLOAT) == 2
     assert nest.executed.count(Kind.MULTIPLY, number=NumberClass.FLOAT) == 1
-    assert nest.executed.memory_bytes(MemorySpace.GLOBAL, is_store=False) == 24
+    assert nest.executed.count_memory(MemorySpace.GLOBAL, is_store=False, in_bytes=True) == 24
 
 
 def test_registers_spare_repeated_accesses() -> None:

@@ -98,8 +98,8 @@ def test_a_case_by_hand() -> None:
     assert (found.rows, found.unpaired) == (5, 1)
     assert found.first_errors is not None
     assert found.second_errors is not None
-    assert found.first_errors.mean == pytest.approx(0.188)
-    assert found.second_errors.mean == pytest.approx(0.076)
+    assert found.first_errors["mean"] == pytest.approx(0.188)
+    assert found.second_errors["mean"] == pytest.approx(0.076)
     assert found.difference == pytest.approx(-0.112)
     assert found.low is not None
     assert found.high is not None

@@ -92,7 +92,7 @@ def test_an_ablation_is_found_in_a_validation() -> None:
     assert (group, one.device) == ("analytic", "device-0")
     assert one.first_errors is not None
     assert one.second_errors is not None
-    assert one.difference == pytest.approx(one.second_errors.mean - one.first_errors.mean)
+    assert one.difference == pytest.approx(one.second_errors["mean"] - one.first_errors["mean"])
     assert find_ablation(report, "another") == []
     assert one.low is not None
     assert one.high is not None

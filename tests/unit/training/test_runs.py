@@ -36,7 +36,7 @@ def test_runs_come_back_the_latest_first() -> None:
     assert latest == find_run(newest[:8])
     assert latest.settings["data_digest"] == "b"
     assert REPORT.scores[0].errors is not None
-    assert latest.scores["linear.mean_error.device-0"] == REPORT.scores[0].errors.mean
+    assert latest.scores["linear.mean_error.device-0"] == REPORT.scores[0].errors["mean"]
     assert {"scikit-learn", "python", "processors"} <= latest.environment.keys()
 
 

@@ -128,7 +128,7 @@ class InstructionTable:
             )
         # Compute the cycles per iteration of its loads from the nearest cache.
         nearest = machine.caches[0].name
-        loaded = nest.executed.memory_bytes(MemorySpace.GLOBAL, is_store=False)
+        loaded = nest.executed.count_memory(MemorySpace.GLOBAL, is_store=False, in_bytes=True)
         rate = machine.streams.reached(nearest, 1.0, 0.0, 1)
         if rate is None and loaded:
             refuse_missing(machine.name, f"the load bandwidth of {nearest}", "caches")

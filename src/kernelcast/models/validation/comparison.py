@@ -30,7 +30,7 @@ import pandas as pd
 
 from kernelcast.models.attribution import Attribution
 from kernelcast.models.validation.report import (
-    ErrorSummary,
+    Errors,
     Rows,
     ValidationReport,
     average_classes,
@@ -88,8 +88,8 @@ class DeviceComparison:
     """Rows that both models answered; all that follows is about these."""
     unpaired: int
     """Rows that one of them, or none, answered."""
-    first_errors: ErrorSummary | None
-    second_errors: ErrorSummary | None
+    first_errors: Errors | None
+    second_errors: Errors | None
     difference: float | None
     low: float | None
     high: float | None

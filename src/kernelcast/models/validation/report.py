@@ -23,37 +23,26 @@ if TYPE_CHECKING:  # slow to load
 
 Rows: TypeAlias = tuple[Mapping[str, Any], ...]
 """A table, a mapping by columns for each row."""
+Errors: TypeAlias = Mapping[str, Any]
+"""Number of ``rows``, the arithmetic ``mean``, as in the paper, and quantiles of their errors:
+``median``, ``p90`` and ``worst``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorSummary:
-    """Errors |predicted - measured| / measured over rows."""
-
-    rows: int
-    mean: float
-    median: float
-    p90: float
-    worst: float
-    """Arithmetic mean, as in the paper, and quantiles."""
-
-
-def summarise_errors(errors: npt.NDArray[np.float64]) -> ErrorSummary | None:
+def summarise_errors(errors: npt.NDArray[np.float64]) -> Errors | None:
+    """Summarise errors |predicted - measured| / measured over rows; None where there are none."""
     if not errors.size:
         return None
-    return ErrorSummary(
-        rows=len(errors),
-        mean=float(errors.mean()),
-        median=float(np.median(errors)),
-        p90=float(np.quantile(errors, 0.9)),
-        worst=float(errors.max()),
-    )
+    return {
+        "rows": len(errors), "mean": float(errors.mean()), "median": float(np.median(errors)),
+        "p90": float(np.quantile(errors, 0.9)), "worst": float(errors.max()),
+    }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceScore:
     model: str
     device: str
-    errors: ErrorSummary | None
+    errors: Errors | None
     unanswered: int
     classes: Rows
     """Groups that the linear model predicts about equally well (the paper's Table 3): ``low`` and
@@ -144,8 +133,7 @@ def summarise_report(report: ValidationReport) -> list[dict[str, Any]]:
         {
             **pick(report, "split", coverage_wanted="coverage"),
             **pick(one, "model", "device", "unanswered", "noise", "coverage", "half_width"),
-            **pick(one.errors, "rows", "mean", "median", "p90", "worst"),
-            **({} if one.errors else {"rows": 0}),
+            **(one.errors or {"rows": 0, **dict.fromkeys(("mean", "median", "p90", "worst"))}),
         }
         for one in report.scores
     ]
