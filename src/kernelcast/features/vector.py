@@ -243,9 +243,9 @@ _EXECUTED: Formulas[OperationCounts] = {
     "conversions_per_work_item": methodcaller("count", Kind.CONVERT, per_lane=True),
     **{f"{name}_per_work_item": methodcaller("count", kind)
        for name, kind in _PLAIN_KINDS.items()},
-    **{f"{space}_{verb}{what}_per_work_item": methodcaller(method, space, is_store=is_store)
-       for space, verb, is_store in _ACCESSES
-       for what, method in (("s", "count_memory"), ("_bytes", "memory_bytes"))},
+    **{f"{space}_{verb}{what}_per_work_item":
+           methodcaller("count_memory", space, is_store=is_store, in_bytes=what == "_bytes")
+       for space, verb, is_store in _ACCESSES for what in ("s", "_bytes")},
     "lanes_per_operation":
         lambda counts: _divide(_count_arithmetic(counts), counts.count(*_ARITHMETIC)),
     "special_operations_ratio": lambda counts: _divide(

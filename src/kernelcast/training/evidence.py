@@ -6,6 +6,7 @@ first whole run are what a first answer has.
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
@@ -28,21 +29,21 @@ from kernelcast.records.machine import MachineDescription, read_peaks
 from kernelcast.records.observation import Observation
 from kernelcast.training.registry import list_evidence_names
 from kernelcast.training.settings import ALL_ROWS, CPU_MODEL, RowFilter
-from kernelcast.training.table import FindMachine, read_cpu_model
+from kernelcast.training.table import FindMachine, keep_newest, read_cpu_model
 
 
 def read_launches(
     observations: Iterable[Observation], rows: RowFilter = ALL_ROWS
 ) -> list[Observation]:
-    """Choose undisturbed launches of the newest sampler there is, with features and samples."""
+    """Choose undisturbed launches of the newest sampler there is, with features and samples; those
+    of older CPU models lose their analytic features."""
     by_key = {
         one.key: one
         for one in observations
         if one.samples and one.features is not None and not one.flags
         and rows.takes(one.seconds, one.launch.work_group_count or math.nan)
     }  # fmt: skip
-    newest = max((one.sampler for one in by_key.values()), default=0)
-    return [one for one in by_key.values() if one.sampler == newest]
+    return [*keep_newest(by_key.values(), Counter(), of_one_sampler=True)]
 
 
 def choose_moments(one: Observation) -> list[int]:
@@ -115,16 +116,8 @@ def calibrate_evidence(
         kept = sorted(launches, key=lambda one: (one.launch.device.id, one.key))
         if len(kept) < 30 or len({one.launch.kernel.label for one in kept}) < 10:
             continue
-        revisions = [read_cpu_model(one) for one in kept]
-        rows = []
-        for one, revision in zip(kept, revisions, strict=True):
-            row = make_row(one, find_machine(one.launch.device.id))
-            row = replace(row, kernel=f"{row.device}/{row.kernel}")
-            if revision < max(revisions):
-                # Of rows with features of several revisions of the CPU model the newer ones count.
-                own = {x: row.values[x] for x in row.values if not x.startswith("analytic.")}
-                row = replace(row, plain={}, values=own)
-            rows.append(row)
+        rows = [make_row(one, find_machine(one.launch.device.id)) for one in kept]
+        rows = [replace(one, kernel=f"{one.device}/{one.kernel}") for one in rows]
         known = sorted({one.device for one in rows})
         is_shared = name not in {list_evidence_names(one, is_cpu=False)[0] for one in known}
         # What one device alone has taught of its samples holds for no other.
@@ -138,7 +131,7 @@ def calibrate_evidence(
             **model.facts, "data_digest": digest.hexdigest(),
             **{f"version.{key}": one for key, one in list_versions().items()},
         }  # fmt: skip
-        if {*revisions} == {REVISION}:
+        if {read_cpu_model(one) for one in kept} == {REVISION}:
             facts[CPU_MODEL] = REVISION
         found.append((name, replace(model, facts=facts), known))
     return found

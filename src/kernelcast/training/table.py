@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import islice
@@ -167,7 +167,7 @@ def tabulate(
     if copies := len(by_key) - len(distinct):
         left_out["exact copies of other rows, which count once"] += copies
     rows: list[tuple[Observation, SampleRun | None]] = []
-    for one in _keep_newest([*distinct.values()], left_out, of_one_sampler=of_one_sampler):
+    for one in keep_newest([*distinct.values()], left_out, of_one_sampler=of_one_sampler):
         # Give the first samples that were taken as an estimate takes them; None if there are none.
         usual = (place for place, samples in enumerate(one.samples) if samples.multiple == 0)
         first = None if one.launch.ndrange is None else next(usual, None)
@@ -186,29 +186,28 @@ def tabulate(
     )
 
 
-def _keep_newest(
-    rows: Sequence[Observation], left_out: Counter[str], *, of_one_sampler: bool
+def keep_newest(
+    rows: Collection[Observation], left_out: Counter[str], *, of_one_sampler: bool
 ) -> Iterator[Observation]:
     """Leave out rows of older samplers, of each device or of all, and features of older models."""
     models, samplers = Counter[str](), Counter[str]()
     for one in rows:
-        device = one.launch.device.id
+        scope = "" if of_one_sampler else one.launch.device.id
         if _ANALYTIC in _list_stored(one):
-            models[device] = max(models[device], read_cpu_model(one))
+            models[scope] = max(models[scope], read_cpu_model(one))
         if one.samples:
-            scope = "" if of_one_sampler else device
             samplers[scope] = max(samplers[scope], one.sampler)
     for one in rows:
         device, stored = one.launch.device.id, _list_stored(one)
-        last = samplers["" if of_one_sampler else device]
-        if one.samples and one.sampler < last:
+        scope = "" if of_one_sampler else device
+        if one.samples and one.sampler < samplers[scope]:
             left_out[
-                f"of {device}, taken by samplers before revision {last}; `kernelcast collect` "
-                "measures them anew"
+                f"of {device}, taken by samplers before revision {samplers[scope]}; `kernelcast "
+                "collect` measures them anew"
             ] += 1
-        elif one.features and _ANALYTIC in stored and read_cpu_model(one) < models[device]:
+        elif one.features and _ANALYTIC in stored and read_cpu_model(one) < models[scope]:
             left_out[
-                f"analytic features of CPU models before revision {models[device]}, of these rows"
+                f"analytic features of CPU models before revision {models[scope]}, of these rows"
             ] += 1
             kept = {name: x for name, x in stored.items() if not name.startswith("analytic.")}
             yield replace(one, features=make_vector(kept, one.features.schema))
