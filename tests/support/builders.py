@@ -46,8 +46,6 @@ def make_sample_run(
         launches.append(TimedLaunch(box=box, window=window, duration_s=duration_s))
         start += count
     return SampleRun(
-        kernel_digest="0" * 64,
-        device_id=make_description().id,
         ndrange=NDRange(global_size=(8 * work_groups,), local_size=(8,)),
         launches=tuple(launches),
         launch_overhead_s=launch_overhead_s,

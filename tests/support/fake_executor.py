@@ -112,7 +112,7 @@ class FakeExecutor:
         estimate, runs = sample_launch(launch, kernel.name, task.settings, wait=lambda _: None)
         outcome = EstimateOutcome(
             estimate=estimate,
-            recording=record(launch, kernel.name, runs),
+            recording=record(launch, kernel, runs),
             moments=read_moments(runs),
             depends_on_contents=self.depends_on_contents,
         )

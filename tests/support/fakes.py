@@ -53,7 +53,6 @@ class SyntheticLaunch:
     ) -> None:
         self.ndrange = ndrange
         self.launch_overhead_s = launch_overhead_s
-        self.kernel_digest = "0" * 64
         self.device: DeviceDescription = make_description(compute_units=_CONCURRENCY)
         self.saturation = SaturationPoint(
             p_sat=Trait(value=1, source=TraitSource.MEASURED),

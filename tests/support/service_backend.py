@@ -30,6 +30,7 @@ from kernelcast.predictor.answering.processes import (
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate, Interval
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import identify_launch
 from kernelcast.sampling.plan import SamplingPlan
@@ -129,7 +130,8 @@ class FakeDevices(Executor):
         ask = Ask(problem=task.problem, device=device, settings=task.settings, timeout_s=timeout_s)
         estimate = make_answer(ask)
         launch = SyntheticLaunch(estimate.ndrange, 1e-6)
-        recording = record(launch, estimate.kernel, [sample(launch, SamplingPlan())])
+        kernel = Kernel(name=estimate.kernel, source="kernel")
+        recording = record(launch, kernel, [sample(launch, SamplingPlan())])
         return EstimateOutcome(
             estimate=estimate,
             recording=replace(recording, device=device),

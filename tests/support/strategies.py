@@ -91,8 +91,6 @@ def sample_runs(draw: st.DrawFn, ndrange: NDRange) -> SampleRun:
     """Draw the samples of one moment."""
     durations = st.floats(1e-7, 10.0)
     return SampleRun(
-        kernel_digest="0" * 64,
-        device_id=make_description().id,
         ndrange=ndrange,
         launches=tuple(
             TimedLaunch(

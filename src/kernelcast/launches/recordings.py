@@ -93,7 +93,9 @@ def _read(content: dict[str, Any]) -> Recording:
         content["facts"] = {k: one for k, one in content["facts"].items() if k not in gone}
     saturation = dict(content["saturation"])
     saturation.pop("saturated_from", None)  # older files have it
-    found: Recording = structure({**content, "saturation": saturation}, Recording)
+    repeated = {"kernel_digest", "device_id"}  # older files have them in each run too
+    runs = [{k: one for k, one in run.items() if k not in repeated} for run in content["runs"]]
+    found: Recording = structure({**content, "saturation": saturation, "runs": runs}, Recording)
     launches = [one for run in found.runs for one in run.launches]
     if not launches:
         raise ValueError("it holds no samples")
@@ -117,8 +119,7 @@ def _modernise(content: dict[str, Any]) -> dict[str, Any]:
     ]
     timed: tuple[TimedLaunch, ...] = structure(launches, tuple[TimedLaunch, ...])
     run = {
-        **{key: content[key] for key in ("kernel_digest", "ndrange", "launch_overhead_s")},
-        "device_id": content["device"]["id"],
+        **{key: content[key] for key in ("ndrange", "launch_overhead_s")},
         "launches": launches,
         "is_even": not timed or is_even(rates_of(timed)),
     }

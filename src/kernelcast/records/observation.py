@@ -227,8 +227,6 @@ class Observation:
             )
         one = self.samples[place]
         return SampleRun(
-            kernel_digest=self.launch.kernel.digest,
-            device_id=self.launch.device.id,
             ndrange=ndrange,
             launches=one.launches,
             launch_overhead_s=one.launch_overhead_s,

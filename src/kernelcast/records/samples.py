@@ -59,8 +59,6 @@ class TimedLaunch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleRun:
-    kernel_digest: str
-    device_id: str
     ndrange: NDRange
     launches: tuple[TimedLaunch, ...]
     launch_overhead_s: float

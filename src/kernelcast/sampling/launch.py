@@ -142,7 +142,7 @@ class OpenCLLaunch:
         self._session, self._kernel, self._scratch = session, kernel, arguments
         self.watching: Callable[[], AbstractContextManager[object]] = nullcontext
         """Is entered while boxes run."""
-        self.kernel_digest, self.device, self.ndrange = kernel.digest, session.description, ndrange
+        self.device, self.ndrange = session.description, ndrange
         self._has_run = self._has_run_whole = False
         self._whole = session.whole_kernel(kernel).kernel
         with explained_errors(kernel, session.description):

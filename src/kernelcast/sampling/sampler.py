@@ -85,9 +85,6 @@ class PreparedLaunch(Sampled, Protocol):
     """One kernel with one index space and one set of arguments, built and ready to be sampled:
     `kernelcast.sampling.launch` has them on real devices."""
 
-    @property
-    def kernel_digest(self) -> str: ...
-
     def warm_up(self, box: GroupBox) -> None:
         """Run a box untimed, so that compilation and thread start happen outside the timing."""
 
@@ -188,8 +185,6 @@ class Sampler:
         if all(one.window == PILOT_WINDOW for one in self._timed):
             self._timed = [replace(one, window=n) for n, one in enumerate(self._timed)]
         return SampleRun(
-            kernel_digest=self._launch.kernel_digest,
-            device_id=self._launch.device.id,
             ndrange=self._launch.ndrange,
             launches=tuple(self._timed),
             launch_overhead_s=self._paid_s,

@@ -82,8 +82,6 @@ class WarmedSampler:
         # Lines through pairs tell what a launch pays once: units fill and run empty.
         paid_once_s = max(launch.launch_overhead_s, median(find_intercepts(windows) or [0.0]))
         return SampleRun(
-            kernel_digest=launch.kernel_digest,
-            device_id=launch.device.id,
             ndrange=launch.ndrange,
             launches=tuple(replace(one, weight=weight) for one in timed),
             launch_overhead_s=paid_once_s,

@@ -423,8 +423,6 @@ def extrapolate(samples: Sequence[tuple[int, int, float]], *, units: int) -> Int
             raise InputError(f"sample of passes {first} to {first + count}: the loop has {units}")
     try:
         run = SampleRun(
-            kernel_digest="",
-            device_id="cpu",
             ndrange=NDRange(global_size=(units,), local_size=(1,)),
             launches=tuple(
                 TimedLaunch(

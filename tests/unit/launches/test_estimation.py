@@ -20,6 +20,7 @@ from kernelcast.launches.recordings import (
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.records.errors import RecordingError
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.host import Waiting
 from kernelcast.sampling.plan import SamplingPlan
@@ -100,7 +101,10 @@ with TemporaryDirectory() as _folder:
         NDRange(global_size=(800,), local_size=(8,)), lambda at: 1e-6 * (at[0] + 1)
     )
     _, _runs = sample_launch(_launch, "triad", EstimateSettings(), wait=lambda _: None)
-    write_recordings(_path := Path(_folder) / "x.json", [record(_launch, "triad", _runs)])
+    write_recordings(
+        _path := Path(_folder) / "x.json",
+        [record(_launch, Kernel(name="triad", source="triad"), _runs)],
+    )
     WHOLE = json.loads(_path.read_text())
 [GOOD] = WHOLE["recordings"]
 

@@ -78,8 +78,6 @@ def make_run(starts: list[int], cost_of: object = cost, *, is_even: bool = False
         for window, start in enumerate(starts)
     )
     return SampleRun(
-        kernel_digest=KERNEL.digest,
-        device_id="fake",
         ndrange=SPACE,
         launches=launches,
         launch_overhead_s=OVERHEAD_S,
@@ -341,7 +339,7 @@ def test_a_copy_is_no_faster_than_memory(tmp_path: Path, monkeypatch: pytest.Mon
         is_lifted = any("L2 cache" in one for one in estimate.warnings)
         assert is_lifted == (rate_s < rate)
         file = tmp_path / "samples.json"
-        write_recordings(file, [record(launch, "copy", runs)])
+        write_recordings(file, [record(launch, KERNEL, runs)])
         [again] = read_recordings(file)
         replayed = estimate_runs(again, "copy", again.runs, estimate.coverage)
         assert replayed.interval == estimate.interval

@@ -10,6 +10,7 @@ from kernelcast.predictor.answering.measuring import record
 from kernelcast.predictor.estimates import replay
 from kernelcast.records.contention import Contention
 from kernelcast.records.estimates import Estimate
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SamplingPlan
 from support.fakes import Disturbance, SyntheticLaunch
@@ -23,7 +24,7 @@ def recording() -> Recording:
     ndrange = NDRange(global_size=(80_000,), local_size=(8,))
     launch = SyntheticLaunch(ndrange, lambda _: 1e-5, disturbance=Disturbance(noise=0.05, seed=3))
     _, runs = sample_launch(launch, "triad", SETTINGS, wait=lambda _: None)
-    return record(launch, "triad", runs)
+    return record(launch, Kernel(name="triad", source="triad"), runs)
 
 
 def test_recorded_runs_are_judged_by_what_other_programs_did_then(recording: Recording) -> None:

@@ -201,7 +201,7 @@ def run_estimate(
                 )
                 return EstimateOutcome(
                     estimate=estimate,
-                    recording=record(launch, kernel.name, sampling.runs),
+                    recording=record(launch, kernel, sampling.runs),
                     accesses=tuple(  # the problem's own words go first
                         getattr(given, "access", None) or one
                         for given, one in zip(problem.arguments, accesses, strict=True)
@@ -236,10 +236,10 @@ def run_estimate(
             return _add_measurement(outcome, launch, task, report)
 
 
-def record(sampled: Sampled, kernel_name: str, runs: Sequence[SampleRun]) -> Recording:
+def record(sampled: Sampled, kernel: Kernel, runs: Sequence[SampleRun]) -> Recording:
     return Recording(
-        kernel_name=kernel_name,
-        kernel_digest=runs[0].kernel_digest,
+        kernel_name=kernel.name,
+        kernel_digest=kernel.digest,
         device=sampled.device,
         ndrange=sampled.ndrange,
         saturation=sampled.saturation,
