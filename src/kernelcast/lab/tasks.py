@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
@@ -30,8 +30,8 @@ _ERROR = re.compile(r"<source>:(?P<line>\d+):(?P<column>\d+): (?P<message>.*)", 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReport:
     kernels: Mapping[str, tuple[ParameterFacts, ...]]
-    errors: tuple[tuple[int, int, str], ...] = ()
-    """Lines and columns from 1, 0 where nobody knows, and what is wrong; nothing is counted."""
+    errors: tuple[str, ...] = ()
+    """What is wrong, each with its line and a mark below the place; nothing is counted."""
     failure: str = ""
     """Why the launch could not be counted; empty if it was, or none was given."""
     lines: tuple[AnnotatedLine, ...] = ()
@@ -59,14 +59,14 @@ def read_lab_source(
     try:
         compiled = compile_source(source, build_options, "<source>")
     except CompileError as error:
-        return SourceReport(kernels={}, errors=tuple(map(_read_error, read_errors(error))))
+        return SourceReport(kernels={}, errors=_quote(source, read_errors(error)))
     kernels = {}
     for one in compiled.kernels:
         kernel = Kernel(name=one.name, source=source, build_options=build_options)
         # What is wrong with it is told where it is asked about.
         with suppress(KernelcastError):
             kernels[one.name] = read_facts(kernel).parameters
-    errors = tuple(map(_read_error, compiled.errors))
+    errors = _quote(source, compiled.errors)
     if errors or problem is None:
         return SourceReport(kernels=kernels, errors=errors)
     report(COUNTING)
@@ -90,11 +90,18 @@ def read_lab_source(
     )
 
 
-def _read_error(text: str) -> tuple[int, int, str]:
-    found = _ERROR.fullmatch(text)
-    if found is None:
-        return 0, 0, text.removeprefix("<source>: ")
-    return int(found["line"]), int(found["column"]), found["message"]
+def _quote(source: str, errors: Iterable[str]) -> tuple[str, ...]:
+    """Write errors of a source with the line that each is about and a mark below the place."""
+    lines, told = dict(enumerate(source.split("\n"), start=1)), []
+    for error in errors:
+        found = _ERROR.fullmatch(error)
+        if found is None:
+            told.append(error.removeprefix("<source>: "))
+            continue
+        line, column, message = int(found["line"]), int(found["column"]), found["message"]
+        text = lines.get(line, "").replace("\t", " ")
+        told.append(f"line {line}: {message}\n  {text}\n  {' ' * (column - 1)}^")
+    return tuple(told)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

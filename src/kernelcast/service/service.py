@@ -29,6 +29,7 @@ from kernelcast.service.observing import Answers, Observing
 from kernelcast.service.settings import Limits, ServiceSettings
 from kernelcast.service.telemetry import Metrics
 from kernelcast.service_state import ServiceState, open_state
+from kernelcast.training.registry import open_registry
 from kernelcast.workers import Task, run_isolated
 
 
@@ -94,27 +95,28 @@ class Service:
         self, settings: ServiceSettings, metrics: Metrics, backend: Backend | None = None
     ) -> None:
         self.settings, self.metrics = settings, metrics
-        self.database = settings.database or str(choose_store())
-        self.state = open_state(self.database)
-        self.protection = settings.protect(self.database)
+        database = settings.database or str(choose_store())
+        self.state = open_state(database)
+        self.protection = settings.protect(database)
         make_private_folder(locks_folder())
         # By this file processes of a host take turns on its processors.
         turns = locks_folder() / f"{host_name()}.turns"
         processes = CallerProcesses(self.protection.confinement, turns)
-        self.backend = backend or Backend(self.database, settings.registry, processes)
+        self.backend = backend or Backend(database, settings.registry, processes)
         self.problems = ProblemCache(self.state, settings.limits)
         self.answers = Answers(self.state, metrics, settings.limits)
         self.authenticator = Authenticator(settings, self.state)
         self.observing = Observing(
-            open_data_store(self.database), self.backend, self.state, metrics, self.answers
+            open_data_store(database), self.backend, self.state, metrics, self.answers
         )
         self.watcher = ChangeWatcher(self.state, self.backend, metrics, self.authenticator.forget)
         self.estimating = Estimating(
             self.backend, settings.limits, metrics, self.answers, self.watcher
         )
         self.devices = DeviceDirectory(self.backend)
+        self.registry = open_registry(settings.registry)
         self.runner = JobRunner(
-            self.state, self.devices.ids, database=self.database, registry=settings.registry
+            self.state, self.devices.ids, database=database, registry=settings.registry
         )
         # Answers questions about sources and loops that run nothing.
         self._static_work = BoundedPool(16, "questions")

@@ -435,17 +435,7 @@ async def _read_source(
     except InputError as error:
         raise FieldError("code", message_of(error)) from error
     if report.errors:
-        # Write the errors of a source, each with its line and a mark below the place.
-        lines = fields.code.split("\n")
-        told = []
-        for line, column, message in report.errors:
-            if not 1 <= line <= len(lines):
-                told.append(message)
-                continue
-            text = lines[line - 1].replace("\t", " ")
-            mark = " " * (column - 1) + "^"
-            told.append(f"line {line}: {message}\n  {text}\n  {mark}")
-        raise FieldError("code", "\n".join(told))
+        raise FieldError("code", "\n".join(report.errors))
     if report.failure:
         raise FieldError("args", report.failure)
     own = None if problem is None else report.kernels.get(problem.kernel.name)

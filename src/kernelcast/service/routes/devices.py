@@ -15,7 +15,7 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.service.dependencies import Admin, Call, ConditionalRoute, Reader
 from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.schemas import Open, Strict, Text, of_record
-from kernelcast.training.registry import ModelVersions, is_evidence, load_model, open_registry
+from kernelcast.training.registry import ModelVersions, is_evidence, load_model
 
 router = APIRouter(route_class=ConditionalRoute)
 
@@ -144,9 +144,8 @@ async def list_models(call: Reader) -> ModelsOut:
     """List the models of the registry, and those in use."""
     from kernelcast.reports.accuracy import list_used_models
 
-    registry = call.service.settings.registry
-    found = await asyncio.to_thread(open_registry(registry).list_models)
-    used = await asyncio.to_thread(list_used_models, registry)
+    found = await asyncio.to_thread(call.service.registry.list_models)
+    used = await asyncio.to_thread(list_used_models, call.service.settings.registry)
     return ModelsOut.model_validate({"models": found, "in_use": used})
 
 
@@ -157,8 +156,7 @@ async def show_report(name: str, call: Reader, version: str | None = None) -> Mo
     if is_evidence(name):
         refuse_unknown("report", name)  # it is calibrated, and answers nothing alone
     wanted = versions.choose(version)
-    registry = open_registry(call.service.settings.registry)
-    stored = await asyncio.to_thread(load_model, registry, name, wanted)
+    stored = await asyncio.to_thread(load_model, call.service.registry, name, wanted)
     told = stored.describe()
     schema_id = told.pop("schema")
     return ModelReport(
@@ -172,8 +170,8 @@ async def activate(name: str, asked: ActivateRequest, call: Admin) -> ModelOut:
     """Use a version, whatever is trained later."""
     await _find(name, call)
     await call.audit("activate_model", name, {"version": asked.version})
-    registry = open_registry(call.service.settings.registry)
-    return ModelOut.model_validate(await asyncio.to_thread(registry.pin, name, asked.version))
+    changed = await asyncio.to_thread(call.service.registry.pin, name, asked.version)
+    return ModelOut.model_validate(changed)
 
 
 @router.post("/models/{name:path}/rollback", tags=["models"])
@@ -181,8 +179,8 @@ async def roll_back(name: str, call: Admin) -> ModelOut:
     """Make the version before the latest the latest; nothing is deleted."""
     await _find(name, call)
     await call.audit("roll_back_model", name)
-    registry = open_registry(call.service.settings.registry)
-    return ModelOut.model_validate(await asyncio.to_thread(registry.roll_back, name))
+    changed = await asyncio.to_thread(call.service.registry.roll_back, name)
+    return ModelOut.model_validate(changed)
 
 
 @router.get("/models/{name:path}", tags=["models"])
@@ -193,7 +191,7 @@ async def show_model(name: str, call: Reader) -> ModelOut:
 
 async def _find(name: str, call: Call) -> ModelVersions:
     """Find a model in the list: a name never becomes a path before it is known."""
-    known = await asyncio.to_thread(open_registry(call.service.settings.registry).list_models)
+    known = await asyncio.to_thread(call.service.registry.list_models)
     found = next((one for one in known if one.name == name), None)
     if found is None:
         refuse_unknown("model", name)
