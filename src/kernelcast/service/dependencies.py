@@ -141,6 +141,10 @@ class Form(dict[str, list[str]]):
     def first(self, name: str, default: str = "") -> str:
         return self.list(name)[0] if name in self else default
 
+    def text(self, name: str) -> str:
+        """Give a text of several lines as it was typed."""
+        return self.get(name, [""])[0].replace("\r\n", "\n")
+
     def list(self, name: str) -> list[str]:
         return [one.strip() for one in self.get(name, [])]
 

@@ -5,11 +5,11 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 import numpy as np
@@ -60,8 +60,7 @@ _QUALIFIERS = re.compile(
 )
 _USES_LOCAL = re.compile(r"\b(?:__)?local\b|\breqd_work_group_size\b")
 _SIZES: Final = ("global_size", "local_size", "global_offset")
-_TYPED: Final = ("kernel", "build_options", "parameters", *_SIZES)
-_LONG: Final = ("code", "args")
+_FRESH: Final = {"sampling": ["auto"]}  # of a page before a form was sent
 # The field that an error of a device is about.
 _FIELDS: Final = {
     "compile_error": "code",
@@ -80,81 +79,54 @@ class FieldError(Exception):
     lines point at the place."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabFields:
-    """What stands in the fields."""
-
-    title: str = ""  # of an example
-    code: str = ""
-    kernel: str = ""
-    build_options: str = ""
-    parameters: str = ""
-    global_size: str = ""
-    local_size: str = ""
-    global_offset: str = ""
-    args: str = ""
-    devices: tuple[str, ...] = ()
-    machine: str = ""
-    method: str = "analytic"  # or "estimate": how local sizes are compared
-    may_sample: bool = True
-    varied: str = ""  # the parameter that a picture of times is over
-
-    @classmethod
-    def read(cls, form: Form) -> Self:
-        return cls(
-            **{name: form.first(name) for name in _TYPED},
-            **{name: form.get(name, [""])[0].replace("\r\n", "\n") for name in _LONG},
-            devices=tuple(one for one in form.list("device") if 0 < len(one) <= 200),
-            machine=form.first("machine"),
-            method=form.first("method", "analytic"),
-            may_sample=form.first("sampling", "never") == "auto",
-            varied=form.first("varied"),
-        )
-
-    def check_code(self, service: Service) -> None:
-        """Refuse a source and options that could reach files, or are too long."""
-        if not self.code.strip():
-            raise FieldError("code", "paste OpenCL C here, or load an example")
-        for field, options in (("code", []), ("build_options", self.build_options.split())):
-            try:
-                check_source(self.code, service.settings.limits, options)
-            except InputError as error:
-                raise FieldError(field, message_of(error)) from error
-
-    def to_content(self) -> dict[str, Any]:
-        """Give the problem as the API takes it."""
-        # The kernel that is named, else the only one of the source.
-        found = [self.kernel] if self.kernel else list(dict.fromkeys(_KERNEL.findall(self.code)))
-        if not found:
-            raise FieldError("code", "the source has no kernel: kernel void NAME(...)")
-        if len(found) > 1:
-            names = ", ".join(found)
-            raise FieldError("kernel", f"the source has several kernels; give one of {names}")
-        content: dict[str, Any] = {
-            "code": self.code,
-            "kernel": found[0],
-            "global_size": _cut(self.global_size),
-            "args": list(_read_arguments(self.args)),
-        }
-        if self.build_options:
-            content["build_options"] = self.build_options.split()
-        if self.parameters:
-            content["parameters"] = _read_parameters(self.parameters)
-        for name in _SIZES[1:]:
-            if text := getattr(self, name):
-                content[name] = _cut(text)
-        return content
-
-    async def make_problem(
-        self, service: Service, changes: Mapping[str, Any] | None = None
-    ) -> tuple[str, Problem]:
-        """Make the problem and keep it, as if it had been sent to the API."""
-        self.check_code(service)
+def check_code(fields: Form, service: Service) -> None:
+    """Refuse a source and options that could reach files, or are too long."""
+    code = fields.text("code")
+    if not code.strip():
+        raise FieldError("code", "paste OpenCL C here, or load an example")
+    for field, options in (("code", []), ("build_options", fields.first("build_options").split())):
         try:
-            return await service.problems.take({**self.to_content(), **(changes or {})})
+            check_source(code, service.settings.limits, options)
         except InputError as error:
-            field = "args" if error.key is None else re.split(r"[.[]", error.key)[0] or "code"
-            raise FieldError(field, message_of(error).removeprefix("problem: ")) from error
+            raise FieldError(field, message_of(error)) from error
+
+
+def make_content(fields: Form) -> dict[str, Any]:
+    """Make the problem as the API takes it of what stands in the fields."""
+    code, kernel = fields.text("code"), fields.first("kernel")
+    # The kernel that is named, else the only one of the source.
+    found = [kernel] if kernel else list(dict.fromkeys(_KERNEL.findall(code)))
+    if not found:
+        raise FieldError("code", "the source has no kernel: kernel void NAME(...)")
+    if len(found) > 1:
+        names = ", ".join(found)
+        raise FieldError("kernel", f"the source has several kernels; give one of {names}")
+    content: dict[str, Any] = {
+        "code": code,
+        "kernel": found[0],
+        "global_size": _cut(fields.first("global_size")),
+        "args": list(_read_arguments(fields.text("args"))),
+    }
+    if options := fields.first("build_options").split():
+        content["build_options"] = options
+    if parameters := _read_parameters(fields.first("parameters")):
+        content["parameters"] = parameters
+    for name in _SIZES[1:]:
+        if text := fields.first(name):
+            content[name] = _cut(text)
+    return content
+
+
+async def make_problem(
+    fields: Form, service: Service, changes: Mapping[str, Any] | None = None
+) -> tuple[str, Problem]:
+    """Make the problem and keep it, as if it had been sent to the API."""
+    check_code(fields, service)
+    try:
+        return await service.problems.take({**make_content(fields), **(changes or {})})
+    except InputError as error:
+        field = "args" if error.key is None else re.split(r"[.[]", error.key)[0] or "code"
+        raise FieldError(field, message_of(error).removeprefix("problem: ")) from error
 
 
 def _cut(text: str) -> list[str]:
@@ -203,18 +175,16 @@ def _read_arguments(text: str) -> Iterator[dict[str, Any]]:
 
 
 @cache
-def list_examples() -> dict[str, LabFields]:
+def list_examples() -> dict[str, Form]:
     found = {}
     for path in sorted((Path(__file__).parent / "examples").glob("*.yaml")):
         held = yaml.safe_load(path.read_text(encoding="utf-8"))
-        texts: dict[str, Any] = {
-            key: str(held.get(key, "")).rstrip("\n") for key in (*_TYPED, *_LONG, "title")
-        }
-        found[path.stem.partition("-")[2]] = LabFields(**texts)
+        texts = {name: [one.rstrip("\n")] for name, one in held.items()}
+        found[path.stem.partition("-")[2]] = Form(_FRESH | texts)
     return found
 
 
-def fields_of_content(content: Mapping[str, Any], devices: Sequence[str] = ()) -> LabFields:
+def fields_of_content(content: Mapping[str, Any], devices: Sequence[str] = ()) -> Form:
     """Write a problem, as the API takes it, into the Lab's fields."""
 
     def write_sizes(sizes: object) -> str:
@@ -228,21 +198,19 @@ def fields_of_content(content: Mapping[str, Any], devices: Sequence[str] = ()) -
         return text.strip()[1:-1]
 
     parameters = content.get("parameters") or {}
-    sizes: dict[str, Any] = {name: write_sizes(content.get(name)) for name in _SIZES}
-    return LabFields(
-        code=str(content.get("code", "")),
-        kernel=str(content.get("kernel", "")),
-        build_options=" ".join(map(str, content.get("build_options") or ())),
-        parameters=", ".join(f"{name} = {one}" for name, one in parameters.items()),
-        **sizes,
-        args="\n".join(map(write_argument, content.get("args") or ())),
-        devices=tuple(devices),
-    )
+    texts = {
+        **{name: str(content.get(name, "")) for name in ("code", "kernel")},
+        **{name: write_sizes(content.get(name)) for name in _SIZES},
+        "build_options": " ".join(map(str, content.get("build_options") or ())),
+        "parameters": ", ".join(f"{name} = {one}" for name, one in parameters.items()),
+        "args": "\n".join(map(write_argument, content.get("args") or ())),
+    }
+    return Form(_FRESH | {name: [one] for name, one in texts.items()} | {"device": [*devices]})
 
 
 async def show_lab(
     page: Call,
-    fields: LabFields,
+    fields: Form,
     template: str = "",
     values: Mapping[str, Any] | None = None,
     *,
@@ -281,19 +249,19 @@ async def show_page(
     return await show_lab(page, fields)
 
 
-async def _fill_in(fields: LabFields, page: Call) -> Response:
+async def _fill_in(fields: Form, page: Call) -> Response:
     """Write lines of arguments to begin with, made of what the kernel takes."""
-    fields.check_code(page.service)
+    check_code(fields, page.service)
     report = await _read_source(fields, None, page.service)
-    wanted = fields.kernel or next(iter(report.kernels), "")
+    wanted = fields.first("kernel") or next(iter(report.kernels), "")
     if wanted not in report.kernels:
         told = ", ".join(report.kernels) or "none"
         raise FieldError("kernel", f"{wanted!r} is not in the source; its kernels are: {told}")
     try:
         launch: dict[str, Any] = {
-            "code": fields.code, "kernel": "any", "args": [],
-            "global_size": _cut(fields.global_size),
-            "parameters": _read_parameters(fields.parameters),
+            "code": fields.text("code"), "kernel": "any", "args": [],
+            "global_size": _cut(fields.first("global_size")),
+            "parameters": _read_parameters(fields.first("parameters")),
         }  # fmt: skip
         items = read_inline_problem(launch).ndrange.work_item_count
     except (FieldError, InputError, ValueError, OverflowError, RecursionError):
@@ -311,17 +279,17 @@ async def _fill_in(fields: LabFields, page: Call) -> Response:
         else:
             value = "1.0" if element.startswith("float") else str(items)
             lines.append(f"scalar: {element}, value: {value}")
-    changes: dict[str, Any] = {"kernel": wanted, "args": "\n".join(lines)}
-    if not fields.global_size:
+    changes = {"kernel": wanted, "args": "\n".join(lines)}
+    if not fields.first("global_size"):
         changes["global_size"] = str(items)
     if is_fragment(page.request):
         return JSONResponse(changes)
-    return await show_lab(page, replace(fields, **changes))
+    return await show_lab(page, Form(fields | {name: [one] for name, one in changes.items()}))
 
 
-async def _estimate(fields: LabFields, page: Call) -> Response:
+async def _estimate(fields: Form, page: Call) -> Response:
     service = page.service
-    digest, problem = await fields.make_problem(service)
+    digest, problem = await make_problem(fields, service)
     asks = await list_asked(fields, digest, page)
     outcomes = await asyncio.gather(*map(service.estimating.answer, asks))
     answers = [answer for answer, _ in outcomes]
@@ -337,7 +305,8 @@ async def _estimate(fields: LabFields, page: Call) -> Response:
             if error.args[0] == "code":
                 raise
     ends = [one.get("high") for each in answers for one in (each, each.get("now") or {})]
-    query = urlencode({"problem": digest, "device": fields.devices}, doseq=True)
+    devices = _list_devices(fields)
+    query = urlencode({"problem": digest, "device": devices}, doseq=True)
     return await show_lab(
         page,
         fields,
@@ -349,8 +318,8 @@ async def _estimate(fields: LabFields, page: Call) -> Response:
             "share": {
                 "address": f"/lab?{query}",
                 "base": str(page.request.base_url).rstrip("/"),
-                "problem": fields.to_content(),
-                "devices": list(fields.devices),
+                "problem": make_content(fields),
+                "devices": devices,
             },
         },
         errors=errors,
@@ -358,15 +327,15 @@ async def _estimate(fields: LabFields, page: Call) -> Response:
     )
 
 
-async def _annotate(fields: LabFields, page: Call) -> Response:
-    problem = (await fields.make_problem(page.service))[1]
+async def _annotate(fields: Form, page: Call) -> Response:
+    problem = (await make_problem(fields, page.service))[1]
     report = await _read_source(fields, problem, page.service)
     return await show_lab(page, fields, "lab/source.html", {"report": report})
 
 
-async def _model(fields: LabFields, page: Call) -> Response:
-    machine = await choose_machine(fields.machine)
-    problem = (await fields.make_problem(page.service))[1]
+async def _model(fields: Form, page: Call) -> Response:
+    machine = await choose_machine(fields.first("machine"))
+    problem = (await make_problem(fields, page.service))[1]
     [found] = await ask_model(problem, machine, (), page.service)
     values: dict[str, Any] = {"machine_name": machine, "found": found, "kernel": problem.name}
     if found.estimate is not None:
@@ -378,7 +347,7 @@ async def _model(fields: LabFields, page: Call) -> Response:
 
 async def _show_times(
     page: Call,
-    fields: LabFields,
+    fields: Form,
     kernel: str,
     times: Sequence[Timed],
     parameter: str = "",
@@ -417,7 +386,7 @@ async def _show_times(
         "kernel": kernel,
         "parameter": parameter,
         "where": where,
-        "is_modelled": fields.method != "estimate",
+        "is_modelled": _is_modelled(fields),
         "ranked": sorted(known, key=lambda one: one.seconds or 0.0),
         "refused": [one for one in times if one.seconds is None],
         "picture": picture,
@@ -425,11 +394,9 @@ async def _show_times(
     return await show_lab(page, fields, "lab/times.html", values)
 
 
-async def _read_source(
-    fields: LabFields, problem: Problem | None, service: Service
-) -> SourceReport:
+async def _read_source(fields: Form, problem: Problem | None, service: Service) -> SourceReport:
     """Read the source in a process of its own; errors of it go beside the field."""
-    asked = (fields.code, tuple(fields.build_options.split()), problem)
+    asked = (fields.text("code"), tuple(fields.first("build_options").split()), problem)
     try:
         report = await service.ask(READ_SOURCE, asked, "the source")
     except InputError as error:
@@ -446,15 +413,16 @@ async def _read_source(
     return report
 
 
-async def compare_local_sizes(fields: LabFields, page: Call) -> Response:
+async def compare_local_sizes(fields: Form, page: Call) -> Response:
     """Compare local sizes: by the analytic model, or by estimates of one device."""
-    _, problem = await fields.make_problem(page.service)
-    if fields.method != "estimate":
-        machine = await choose_machine(fields.machine)
+    _, problem = await make_problem(fields, page.service)
+    if _is_modelled(fields):
+        machine = await choose_machine(fields.first("machine"))
         times = await ask_model(problem, machine, None, page.service)
         return await _show_times(page, fields, problem.kernel.name, times)
     # Choose as many local sizes as may be sampled, evenly over the sizes of work-groups.
-    if len(fields.devices) != 1:
+    devices = _list_devices(fields)
+    if len(devices) != 1:
         raise FieldError("device", "local sizes are estimated on one device; choose one")
     has_local = any(isinstance(one, LocalArgument) for one in problem.arguments)
     if has_local or _USES_LOCAL.search(problem.kernel.source):
@@ -463,7 +431,7 @@ async def compare_local_sizes(fields: LabFields, page: Call) -> Response:
             "the kernel shares local memory or requires its local size: it is written for one; "
             "change its parameters instead",
         )
-    device = (await page.service.devices.choose(fields.devices))[0]
+    device = (await page.service.devices.choose(devices))[0]
     sizes = list_local_sizes(problem.ndrange, min(1024, device.max_work_group_size))
     ordered = sorted(sizes, key=lambda one: (math.prod(one), one))
     # Each that is estimated may take samples.
@@ -474,17 +442,18 @@ async def compare_local_sizes(fields: LabFields, page: Call) -> Response:
     )
 
 
-async def vary_size(fields: LabFields, page: Call) -> Response:
+async def vary_size(fields: Form, page: Call) -> Response:
     """Ask for the launch at several values of the number that was chosen."""
-    _, problem = await fields.make_problem(page.service)
+    _, problem = await make_problem(fields, page.service)
     # Halves and doubles that keep the even parts of the parameter.
-    parameters = _read_parameters(fields.parameters)
+    parameters = _read_parameters(fields.first("parameters"))
     numbers = {name: int(value) for name, value in parameters.items() if value.isdecimal()}
     if not numbers:
         raise FieldError(
             "parameters", "name the number that is to vary, such as N = 4096, and write {N} for it"
         )
-    name = fields.varied if fields.varied in numbers else next(iter(numbers))
+    varied = fields.first("varied")
+    name = varied if varied in numbers else next(iter(numbers))
     number = numbers[name]
     # A power of two that divides the number divides all of its values: local sizes still fit.
     step = min(number & -number, 256)
@@ -492,20 +461,20 @@ async def vary_size(fields: LabFields, page: Call) -> Response:
     wanted: dict[tuple[int, ...], Any] = {
         (value,): {"parameters": {**parameters, name: str(value)}} for value in values
     }
-    machine = "" if fields.method == "estimate" else await choose_machine(fields.machine)
+    machine = await choose_machine(fields.first("machine")) if _is_modelled(fields) else ""
     times = await _time(page, fields, wanted, machine)
     return await _show_times(page, fields, problem.kernel.name, times, parameter=name)
 
 
 async def _time(
-    page: Call, fields: LabFields, wanted: Mapping[tuple[int, ...], Mapping[str, Any]], machine: str
+    page: Call, fields: Form, wanted: Mapping[tuple[int, ...], Mapping[str, Any]], machine: str
 ) -> list[Timed]:
     """Ask a machine's model, or the chosen devices where it is empty, about the launch of the
     fields with each of some changes."""
     times = []
     # One after the other: they wait for the device's turn in any case.
     for value, changes in wanted.items():
-        digest, problem = await fields.make_problem(page.service, changes)
+        digest, problem = await make_problem(fields, page.service, changes)
         if machine:
             [one] = await ask_model(problem, machine, (), page.service)
             times.append(replace(one, value=value))
@@ -533,13 +502,23 @@ async def ask_model(
         raise FieldError("machine", message_of(error)) from error
 
 
-async def list_asked(fields: LabFields, digest: str, page: Call) -> Sequence[Ask]:
-    if not fields.devices:
+def _is_modelled(fields: Form) -> bool:
+    """Tell whether times over sizes are a model's; else they are estimates of devices."""
+    return fields.first("method") != "estimate"
+
+
+def _list_devices(fields: Form) -> list[str]:
+    return [one for one in fields.list("device") if 0 < len(one) <= 200]
+
+
+async def list_asked(fields: Form, digest: str, page: Call) -> Sequence[Ask]:
+    devices = _list_devices(fields)
+    if not devices:
         raise FieldError("device", "choose at least one device")
     request = EstimateRequest(
         problem_digest=digest,
-        devices=list(fields.devices),
-        sampling="auto" if fields.may_sample else "never",
+        devices=devices,
+        sampling="auto" if fields.first("sampling") == "auto" else "never",
     )
     return await list_asks(request, page)
 
@@ -554,7 +533,7 @@ async def choose_machine(wanted: str) -> str:
     return wanted or names[0]
 
 
-_QUESTIONS: Final[Mapping[str, Callable[[LabFields, Call], Awaitable[Response]]]] = {
+_QUESTIONS: Final[Mapping[str, Callable[[Form, Call], Awaitable[Response]]]] = {
     "arguments": _fill_in,
     "estimate": _estimate,
     "source": _annotate,
@@ -572,13 +551,12 @@ async def answer_question(question: str, page: Reader, form: SentForm) -> Respon
     """
     if question not in _QUESTIONS:
         refuse_unknown("question", question)
-    fields = LabFields.read(form)
     try:
-        return await _QUESTIONS[question](fields, page)
+        return await _QUESTIONS[question](form, page)
     except FieldError as error:
         name, message = error.args
         return await show_lab(
-            page, fields, "lab/nothing.html", errors={name: message},
+            page, form, "lab/nothing.html", errors={name: message},
             status=HTTPStatus.UNPROCESSABLE_ENTITY,
         )  # fmt: skip
 
