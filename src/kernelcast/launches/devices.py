@@ -28,7 +28,6 @@ from kernelcast.workers import (
     Task,
     WarmChildren,
     run_isolated,
-    take_result,
 )
 from kernelcast.workers.wire import NotDecodableError, decode, encode
 
@@ -70,8 +69,7 @@ def list_descriptions(children: WarmChildren | None = None) -> list[DeviceDescri
     if children is None:
         found = run_isolated(_LIST, None, timeout_s=_TIMEOUT_S, subject=_SUBJECT)
     else:
-        messages = children.stream(SPARE, _LIST, None, timeout_s=_TIMEOUT_S, subject=_SUBJECT)
-        found = take_result(_LIST, messages, _SUBJECT)
+        found = children.run(SPARE, _LIST, None, timeout_s=_TIMEOUT_S, subject=_SUBJECT)
     remember_devices(found)
     return list(found)
 

@@ -101,18 +101,11 @@ def is_plain_json(body: bytes) -> bool:
     if _SUSPICIOUS.search(body) is None:
         return True
     try:
-        waiting = [json.loads(body)]
+        text = json.dumps(json.loads(body), ensure_ascii=False)
     except (ValueError, RecursionError):
         return True
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, str) and not is_text(one):
-            return False
-        if isinstance(one, dict):
-            waiting += [*one.keys(), *one.values()]
-        elif isinstance(one, list):
-            waiting += one
-    return True
+    # A NUL is written as an escape; a backslash that is text has another one before it.
+    return is_text(text) and "\\u0000" not in text.replace("\\\\", "")
 
 
 def is_plain_form(text: bytes) -> bool:

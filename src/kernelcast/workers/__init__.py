@@ -8,7 +8,6 @@ from kernelcast.workers.process import WROTE as WROTE
 from kernelcast.workers.process import WarmChildren as WarmChildren
 from kernelcast.workers.process import run_isolated as run_isolated
 from kernelcast.workers.process import stream_isolated as stream_isolated
-from kernelcast.workers.process import take_result as take_result
 from kernelcast.workers.protocol import BESIDE as BESIDE
 from kernelcast.workers.protocol import BUILDING as BUILDING
 from kernelcast.workers.protocol import COUNTING as COUNTING

@@ -154,9 +154,9 @@ class ChildProcess:
 
 
 def converse(
-    child: ChildProcess, task: Task[Any], arguments: object, *, timeout_s: float, subject: str
-) -> Generator[Message, None, None]:
-    """Send a child a task and pass on its messages.
+    child: ChildProcess, task: Task[R], arguments: object, *, timeout_s: float, subject: str
+) -> Generator[Message, None, R]:
+    """Send a child a task, pass on its messages, and return the result.
 
     The child is fresh, or done with all earlier tasks. After any error but one that the task raised
     it is of no more use; one that died without a word is an `UnheardError`.
@@ -186,7 +186,8 @@ def converse(
                 raise NotDecodableError("more messages than its task can have")
             yield message
             if message.kind is MessageKind.RESULT:
-                return
+                result: R = message.content
+                return result
     except TimeoutError:
         suspect = "device's compiler" if stage == BUILDING else "kernel"
         raise EstimateTimeoutError(
@@ -204,16 +205,16 @@ def converse(
 
 
 def _follow(
-    task: Task[Any],
+    task: Task[R],
     arguments: object,
     *,
     timeout_s: float,
     subject: str,
     confinement: Confinement | None = None,
-) -> Generator[Message, None, None]:
+) -> Generator[Message, None, R]:
     child = ChildProcess.start(confinement=confinement)
     try:
-        yield from converse(child, task, arguments, timeout_s=timeout_s, subject=subject)
+        return (yield from converse(child, task, arguments, timeout_s=timeout_s, subject=subject))
     except UnheardError as error:
         raise KernelRunError(str(error)) from None
     finally:
@@ -232,7 +233,7 @@ def run_isolated(
     messages = _follow(
         task, arguments, timeout_s=timeout_s, subject=subject, confinement=confinement
     )
-    return take_result(task, messages, subject, report)
+    return take_result(messages, report)
 
 
 def stream_isolated(
@@ -257,22 +258,17 @@ def stream_isolated(
 
 
 def take_result(
-    task: Task[R],
-    messages: Generator[Message, None, None],
-    subject: str,
-    report: Callable[[str], None] = lambda _: None,
+    messages: Generator[Message, None, R], report: Callable[[str], None] = lambda _: None
 ) -> R:
-    results: list[R] = []
     with closing(messages):  # whatever a listener raises, the child waits for nobody
-        for message in messages:  # to their end: a warm child is ended where somebody leaves before
-            if message.kind is MessageKind.RESULT:
-                results.append(message.content)
-            elif message.kind is MessageKind.PROGRESS:
+        while True:  # to their end: a warm child is ended where somebody leaves before
+            try:
+                message = next(messages)
+            except StopIteration as end:
+                result: R = end.value
+                return result
+            if message.kind is MessageKind.PROGRESS:
                 report(message.content)
-    if results:
-        return results[0]
-    msg = f"{subject}: the task {task.name} ended without a result; please report it"
-    raise KernelcastError(msg)
 
 
 @dataclass(slots=True)
@@ -301,16 +297,16 @@ class WarmChild:
             self._take(steps)
 
     def stream(
-        self, task: Task[Any], arguments: object, *, timeout_s: float, subject: str
-    ) -> Generator[Message, None, None]:
+        self, task: Task[R], arguments: object, *, timeout_s: float, subject: str
+    ) -> Generator[Message, None, R]:
         """Have it do a task and give what it tells as it comes, see `converse`."""
         with self._lock:
             ended = self._ended
             for is_last_try in (False, True):
                 try:
-                    yield from converse(
+                    return (yield from converse(
                         self._take(), task, arguments, timeout_s=timeout_s, subject=subject
-                    )
+                    ))  # fmt: skip
                 except (InputError, NoAnswerYetError):
                     raise  # nothing runs any more: the child waits for the next task
                 except UnheardError as error:  # it had just ended: it was idle for too long
@@ -322,8 +318,7 @@ class WarmChild:
                     # task finds a device that was opened anew; a child at work must not go on.
                     self._drop()
                     raise
-                else:
-                    return
+            raise AssertionError("the last try returns or raises")
 
     def close(self) -> None:
         """End the process, whatever it does; the next task starts another."""
@@ -389,13 +384,14 @@ class WarmChildren:
             self._ready_for, self._step = tuple(devices), step
             self._start_spares()
 
-    def stream(
-        self, device: str, task: Task[Any], arguments: object, *, timeout_s: float, subject: str,
-        caller: str = "",
-    ) -> Generator[Message, None, None]:  # fmt: skip
-        """Have a caller's child of a device, or of `SPARE`, do a task, see `WarmChild.stream`."""
+    def run(
+        self, device: str, task: Task[R], arguments: object, *, timeout_s: float, subject: str,
+        caller: str = "", report: Callable[[str], None] = lambda _: None,
+    ) -> R:  # fmt: skip
+        """Have a caller's child of a device, or of `SPARE`, do a task."""
         with self.hold(device, caller) as child:
-            yield from child.stream(task, arguments, timeout_s=timeout_s, subject=subject)
+            messages = child.stream(task, arguments, timeout_s=timeout_s, subject=subject)
+            return take_result(messages, report)
 
     def close(self) -> None:
         """End the children; the next task starts others, and none is kept ready any more."""

@@ -57,10 +57,6 @@ class Task(Generic[R]):
     is_timed_as_a_whole: bool = False
     """Whether its time limit goes on when it hands something over; else it is counted anew."""
 
-    @property
-    def name(self) -> str:
-        return self.entry.partition(":")[2]
-
 
 class MessageKind(StrEnum):
     """What a child process tells."""

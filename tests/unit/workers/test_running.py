@@ -24,7 +24,6 @@ from kernelcast.workers import (
     WarmChildren,
     process,
     run_isolated,
-    take_result,
 )
 
 # What a child can be asked here.
@@ -203,8 +202,7 @@ def test_child_started_ahead_is_ready(tmp_path: Path) -> None:
     look = Task(entry="stand_ins:look", returns=str)
 
     def ask_child(key: str, name: str) -> list[str]:
-        messages = children.stream(key, look, name, timeout_s=30.0, subject="child")
-        return take_result(look, messages, "child").split()
+        return children.run(key, look, name, timeout_s=30.0, subject="child").split()
 
     children, place = WarmChildren(), tmp_path / "made"
     os.mkfifo(tmp_path / "pipe")

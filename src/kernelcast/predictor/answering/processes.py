@@ -31,7 +31,6 @@ from kernelcast.workers import (
     MessageKind,
     Task,
     WarmChildren,
-    take_result,
 )
 
 ReportProgress = Callable[[str], None]
@@ -285,9 +284,10 @@ class CallerProcesses(_Processes):
         self.children.keep_ready(device_ids, f"{_CHILD}:make_ready_fully")
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
-        with self.children.hold(SPARE, _caller.get()) as child:
-            messages = child.stream(_MODEL, task, timeout_s=timeout_s, subject=task.device_id)
-            return take_result(_MODEL, messages, task.device_id, report)
+        return self.children.run(
+            SPARE, _MODEL, task, timeout_s=timeout_s, subject=task.device_id, caller=_caller.get(),
+            report=report,
+        )  # fmt: skip
 
     def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> float | None:
         scalars = (one.values for one in problem.arguments if isinstance(one, ScalarArgument))
@@ -297,9 +297,9 @@ class CallerProcesses(_Processes):
                 return self._counted.get(key)
         subject, items = device_id or problem.kernel.name, problem.ndrange.work_item_count
         with suppress(KernelcastError):  # a request for the launch itself reports what is wrong
-            with self.children.hold(device_id, _caller.get()) as child:
-                messages = child.stream(_COUNT, problem, timeout_s=5.0, subject=subject)
-                told = take_result(_COUNT, messages, subject)
+            told = self.children.run(
+                device_id, _COUNT, problem, timeout_s=5.0, subject=subject, caller=_caller.get()
+            )
             # No launch of more instructions of a work-item would end: the count is the word of an
             # unknown caller.
             is_possible = len(told) == 1 and items <= told[0] <= 1e12 * items
