@@ -215,8 +215,6 @@ def _follow(
     child = ChildProcess.start(confinement=confinement)
     try:
         return (yield from converse(child, task, arguments, timeout_s=timeout_s, subject=subject))
-    except UnheardError as error:
-        raise KernelRunError(str(error)) from None
     finally:
         child.end()
 
@@ -309,10 +307,10 @@ class WarmChild:
                     ))  # fmt: skip
                 except (InputError, NoAnswerYetError):
                     raise  # nothing runs any more: the child waits for the next task
-                except UnheardError as error:  # it had just ended: it was idle for too long
+                except UnheardError:  # it had just ended: it was idle for too long
                     self._drop()
                     if is_last_try or ended != self._ended:
-                        raise KernelRunError(str(error)) from None
+                        raise
                 except BaseException:
                     # Whatever else went wrong, Ctrl-C and a listener that left included, the next
                     # task finds a device that was opened anew; a child at work must not go on.

@@ -5,7 +5,6 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from http import HTTPStatus
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
@@ -405,5 +404,4 @@ async def show_comparison(
         "is_at_work": any(not one.state.is_final for one in jobs),
         "chosen": chosen,
     }
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if error else HTTPStatus.OK
-    return await show(page, "accuracy/compare.html", values, pictures, address=shown, status=status)
+    return await show(page, "accuracy/compare.html", values, pictures, address=shown)

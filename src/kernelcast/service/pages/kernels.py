@@ -236,8 +236,7 @@ async def change_observation(
 
 def _render_observation(page: Call, one: Mapping[str, object], error: str = "") -> Response:
     values = {"one": one, "flags": _FLAGS, "error": error}
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if error else HTTPStatus.OK
-    return render(page.request, "kernels/observation.html", values, status=status)
+    return render(page.request, "kernels/observation.html", values)
 
 
 @with_pictures(router, "/kernels/of")

@@ -215,7 +215,7 @@ async def show_lab(
     values: Mapping[str, Any] | None = None,
     *,
     errors: Mapping[str, str] | None = None,
-    status: int = HTTPStatus.OK,
+    status: int | None = None,
 ) -> Response:
     """Show an answer below the fields, or for scripts the answer with its errors alone."""
     shared = {"errors": errors or {}, **(values or {})}
@@ -323,7 +323,7 @@ async def _estimate(fields: Form, page: Call) -> Response:
             },
         },
         errors=errors,
-        status=HTTPStatus.OK if is_good else HTTPStatus.UNPROCESSABLE_ENTITY,
+        status=None if is_good else HTTPStatus.UNPROCESSABLE_ENTITY,
     )
 
 
@@ -555,10 +555,7 @@ async def answer_question(question: str, page: Reader, form: SentForm) -> Respon
         return await _QUESTIONS[question](form, page)
     except FieldError as error:
         name, message = error.args
-        return await show_lab(
-            page, form, "lab/nothing.html", errors={name: message},
-            status=HTTPStatus.UNPROCESSABLE_ENTITY,
-        )  # fmt: skip
+        return await show_lab(page, form, "lab/nothing.html", errors={name: message})
 
 
 def picture_roofline(

@@ -65,9 +65,12 @@ async def run_in_thread(function: Callable[P, T], *args: P.args, **options: P.kw
 
 
 def render(
-    request: Request, template: str, values: dict[str, Any], *, status: int = HTTPStatus.OK
+    request: Request, template: str, values: Mapping[str, Any], *, status: int | None = None
 ) -> Response:
-    """Make a page, or a part of one, of a template below ``templates``."""
+    """Make a page, or a part of one, of a template below ``templates``.
+
+    One with an ``error``, or ``errors`` of fields, has the status 422 unless another one is given.
+    """
     found = getattr(request.state, "identified", None)
     caller = found if isinstance(found, Caller) else None
     scopes = frozenset() if caller is None else caller.scopes
@@ -79,8 +82,10 @@ def render(
         "is_fragment": is_fragment(request),
         "can": lambda scope: Scope(scope) in scopes,
     }
-    text = _environment().get_template(template).render(shared | values)
-    return HTMLResponse(text, status, _HEADERS)
+    text = _environment().get_template(template).render(**shared, **values)
+    is_wrong = values.get("error") or values.get("errors")
+    usual = HTTPStatus.UNPROCESSABLE_ENTITY if is_wrong else HTTPStatus.OK
+    return HTMLResponse(text, status or usual, _HEADERS)
 
 
 def is_fragment(request: Request) -> bool:
@@ -288,13 +293,12 @@ async def show(
     pictures: Mapping[str, Figure],
     *,
     address: URL | None = None,
-    status: int = HTTPStatus.OK,
 ) -> Response:
     """Make a page, or where its address names one of the page's pictures, that picture."""
     asked = page.request.path_params
     if "picture" not in asked:
         links = link_all(pictures, address or page.request.url)
-        return render(page.request, template, {**values, "pictures": links}, status=status)
+        return render(page.request, template, {**values, "pictures": links})
     name, ending = asked["picture"], asked["ending"]
     picture = pictures.get(name)
     if picture is None:
