@@ -26,10 +26,9 @@ from kernelcast.balancing.scheduler import (
 )
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.features.analysis import read_facts
-from kernelcast.features.counting.static import bind_scalars
 from kernelcast.features.write_safety import SplitSafety, assess_split
 from kernelcast.launches.devices import list_descriptions
-from kernelcast.launches.modelling.launches import choose_local_size
+from kernelcast.launches.modelling.launches import choose_local_size, model_kernel
 from kernelcast.launches.source_check import refuse_overruns
 from kernelcast.launches.weighing import plan_by_source, weigh_boxes
 from kernelcast.records.arguments import (
@@ -43,7 +42,7 @@ from kernelcast.records.arguments import (
 )
 from kernelcast.records.balance import Activity, BalanceReport, Bar, DeviceShare, SlabSpace
 from kernelcast.records.device import DeviceDescription, DeviceKind, match_device_id
-from kernelcast.records.errors import InputError, KernelcastError, SignatureError
+from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
@@ -390,19 +389,8 @@ _ENOUGH_LAYERS = 16
 
 @lru_cache(maxsize=64)
 def choose_split(problem: Problem, settings: BalanceSettings, *, unit: int = 1) -> SplitSafety:
-    facts = read_facts(problem.kernel)
-    if len(facts.parameters) != len(problem.arguments):
-        raise SignatureError(
-            f"kernel {problem.kernel.name}: {len(problem.arguments)} arguments given, "
-            f"{len(facts.parameters)} expected"
-        )
+    model = model_kernel(problem)
     refuse_overruns(problem.kernel, problem.ndrange, problem.arguments)
-    sizes = {
-        parameter.name: argument.bytes
-        for parameter, argument in zip(facts.parameters, problem.arguments, strict=True)
-        if isinstance(argument, BufferArgument)
-    }
-    scalars = bind_scalars(facts, problem.arguments)
     found: list[SplitSafety] = []
     # Dimensions with enough work-groups come first, slowest first, then others by their number.
     counts = problem.ndrange.group_counts
@@ -412,8 +400,9 @@ def choose_split(problem: Problem, settings: BalanceSettings, *, unit: int = 1) 
     for axis in [axis for axis in (*enough, *others) if counts[axis] > 1] or [0]:
         space = cut_axis(problem.ndrange, axis, settings.most_slabs, unit)
         one = assess_split(
-            facts, space, scalars, sizes, assumes_independence=settings.assumes_independence
-        )
+            model.facts, space, model.scalars, model.buffers,
+            assumes_independence=settings.assumes_independence,
+        )  # fmt: skip
         if one.is_proven:
             return one
         found.append(one)

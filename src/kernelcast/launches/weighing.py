@@ -88,17 +88,13 @@ def plan_by_source(
     plan: SamplingPlan, kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]
 ) -> SamplingPlan:
     """Plan no search for uneven work where the source tells how work-groups differ, if at all."""
-    try:
-        source = _Source(kernel, arguments)
-        profile = source.profile(ndrange)
-    except Exception:  # noqa: BLE001 - a help, as weights are
-        return plan
+    profile, has_contents = _profile(kernel, arguments, ndrange)
     if profile is None or not profile.is_exact:
         return plan
     if profile.spread < _LEAST_SPREAD:
         return replace(plan, is_known_even=True)
     total = ndrange.work_group_count
-    if not source.contents:
+    if not has_contents:
         return replace(
             plan,
             is_known_even=True,
@@ -118,10 +114,7 @@ def weigh_boxes(
     kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument], boxes: Sequence[GroupBox]
 ) -> tuple[float, ...] | None:
     """Count the work of boxes over that of the mean work-group; None where data decide it."""
-    try:
-        profile = _Source(kernel, arguments).profile(ndrange, tuple(boxes))
-    except Exception:  # noqa: BLE001 - a help, as weights of samples are
-        return None
+    profile, _ = _profile(kernel, arguments, ndrange, tuple(boxes))
     return profile.weights if profile is not None and profile.is_exact else None
 
 
@@ -130,17 +123,7 @@ def weigh_run(
 ) -> SampleRun:
     """Weigh the launches of a sample run, unless the samples contradict the source, and the parts
     that cores of a device get beforehand."""
-    try:
-        source = _Source(kernel, arguments)
-        if not may_differ(source.facts):
-            # Work-groups may differ by a border of global ids alone, but many of them: a plan has
-            # then chosen places by their work, and those would stand for all without weights.
-            whole = None if source.contents else source.profile(run.ndrange)
-            if whole is None or not whole.is_exact or whole.spread < _LEAST_SPREAD:
-                return run
-        profile = source.profile(run.ndrange, tuple(one.box for one in run.launches))
-    except Exception:  # noqa: BLE001 - weights are a help: nothing about them may cost the answer
-        return run
+    profile, _ = _profile(kernel, arguments, run.ndrange, tuple(one.box for one in run.launches))
     return run if profile is None else apply_profile(run, profile, parts)
 
 
@@ -213,11 +196,17 @@ def _rescale(launches: tuple[TimedLaunch, ...]) -> tuple[TimedLaunch, ...]:
     )
 
 
-class _Source:
-    """What a kernel's source tells of work, with contents that its loops or conditions read."""
-
-    def __init__(self, kernel: Kernel, arguments: Sequence[Argument]) -> None:
-        self._kernel, facts = kernel, read_facts(kernel)
+def _profile(
+    kernel: Kernel,
+    arguments: Sequence[Argument],
+    ndrange: NDRange,
+    boxes: tuple[GroupBox, ...] = (),
+) -> tuple[WorkProfile | None, bool]:
+    """Count the work of a launch, and of boxes, by the source and by contents that loops or
+    conditions read, and tell whether there are any. None where that is not known, or boxes do the
+    same."""
+    try:
+        facts = read_facts(kernel)
         wanted = find_index_buffers(facts)
         held = {
             parameter.name: argument
@@ -233,14 +222,20 @@ class _Source:
         if held and (informed := read_facts(kernel, frozenset(held))).contents:
             facts = informed
         asked = {one.buffer for one in facts.contents}
-        self.facts, self._scalars = facts, bind_scalars(facts, arguments)
-        self.contents = {name: _open_content(one) for name, one in held.items() if name in asked}
-
-    def profile(self, ndrange: NDRange, boxes: tuple[GroupBox, ...] = ()) -> WorkProfile | None:
-        """Count the work of boxes, and of the whole launch."""
-        if boxes or self.contents:
-            return profile_work(self.facts, ndrange, self._scalars, boxes, self.contents)
-        return _profile_launch(self._kernel, ndrange, tuple(sorted(self._scalars.items())))
+        contents = {name: _open_content(one) for name, one in held.items() if name in asked}
+        scalars, is_alike = bind_scalars(facts, arguments), bool(boxes) and not may_differ(facts)
+        if not contents and (is_alike or not boxes):
+            whole = _profile_launch(kernel, ndrange, tuple(sorted(scalars.items())))
+            # Work-groups may differ by a border of global ids alone, but many of them: a plan has
+            # then chosen places by their work, and those would stand for all without weights.
+            is_alike = whole is None or not whole.is_exact or whole.spread < _LEAST_SPREAD
+            if not boxes:
+                return whole, False
+        if boxes and is_alike:
+            return None, bool(contents)
+        return profile_work(facts, ndrange, scalars, boxes, contents), bool(contents)
+    except Exception:  # noqa: BLE001 - a help: nothing about it may cost the answer
+        return None, False
 
 
 @remember_by_code(256)

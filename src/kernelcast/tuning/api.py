@@ -17,6 +17,7 @@ from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.machines import find_own_machine
+from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.launches.source_check import refuse_persistent
 from kernelcast.records.device import DeviceDescription, Progress
@@ -30,7 +31,7 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.records.private_files import make_private_folder
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.launch import OpenCLLaunch
-from kernelcast.sampling.problems import prepare_whole, prepared_problem
+from kernelcast.sampling.problems import prepare_whole
 from kernelcast.sampling.session import open_device
 from kernelcast.tuning.ranking import rank, several_processes
 from kernelcast.tuning.report import (
@@ -349,10 +350,7 @@ def run_tuning(
     def sample(number: int) -> TuningEvent:
         problem = problems[number].on(session.description)
         refuse_persistent(problem.kernel)
-        accesses = infer_accesses(problem.kernel, len(problem.arguments))
-        with prepared_problem(
-            session, problem, OpenCLLaunch, seed=seed, inferred=accesses
-        ) as launch:
+        with prepared_launch(session, problem, OpenCLLaunch, seed=seed) as launch:
             settings = EstimateSettings(seed=seed)
             found, _ = sample_launch(launch, problem.kernel.name, settings)
         return TuningEvent(number=number, kind=EventKind.SAMPLED, seconds=found.seconds)
