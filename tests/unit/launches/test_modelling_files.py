@@ -1,6 +1,5 @@
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +7,7 @@ import pytest
 from kernelcast.analytic.gpu.hit_rates import HitRate, find_hit_rates
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.gpu_estimates import (
-    Comparison,
-    MeasuredLaunch,
+    compare_with_measured,
     configure,
     derive_points,
     fit_all,
@@ -124,7 +122,7 @@ def test_hit_rates_follow_from_volumes() -> None:
             "l2_load_bytes_per_update": volumes["L2_to_L1"],
             "dram_load_bytes_per_update": volumes["DRAM_to_L2"],
         }
-        measured.append(MeasuredLaunch(local_size=local_size, volumes=counted))
+        measured.append((local_size, (), counted))
     points = derive_points(source, machine, measured)
     counts = {name: len(own) for name, own in points.items()}
     assert counts == {"l1_load": 3, "l2_overlap": 3, "l2_store": 0}
@@ -135,17 +133,20 @@ def test_hit_rates_follow_from_volumes() -> None:
 
 
 def test_compares_with_measurements() -> None:
-    found = Comparison(
-        quantity="updates_per_s", labels=("a", "b", "c"), measured=(10, 20, 40),
-        predicted=(11, 18, 48),
-    )  # fmt: skip
-    assert found.mean_error == pytest.approx((0.1 + 0.1 + 0.2) / 3)
-    assert found.bias == pytest.approx((0.1 - 0.1 + 0.2) / 3)
-    assert found.rank_correlation == pytest.approx(1)
-    assert found.best_share == 1
-    worse = replace(found, predicted=(11, 18, 9))
-    assert worse.best_share == 0.5
-    assert replace(found, predicted=(1, 1, 1)).rank_correlation is None
+    machine = find_machine("v100")
+    source = read_launch_source(ROOT / "examples/models/accesses/stencil3d25pt.yaml")
+    sizes = ((32, 4, 8), (64, 4, 4), (8, 8, 16))
+    loads = [configure(source, machine, one).predict("l2_load_bytes_per_update") for one in sizes]
+    measured = [
+        (size, (), {"l2_load_bytes_per_update": load / factor})
+        for size, load, factor in zip(sizes, loads, (1.1, 0.9, 1.2), strict=True)
+    ]
+    [found] = compare_with_measured(source, machine, measured)
+    assert found["mean_error"] == pytest.approx((0.1 + 0.1 + 0.2) / 3)
+    assert found["bias"] == pytest.approx((0.1 - 0.1 + 0.2) / 3)
+    assert found["kendall_tau"] == pytest.approx(1)
+    [alike] = compare_with_measured(source, machine, measured[:1])
+    assert alike["kendall_tau"] is None
 
 
 def test_reads_measurements_as_csv_and_json(tmp_path: Path) -> None:
@@ -162,7 +163,7 @@ def test_reads_measurements_as_csv_and_json(tmp_path: Path) -> None:
     listed.write_text(json.dumps(rows))
     assert read_measurements(table) == read_measurements(listed)
     _, [launch] = read_measurements(table)
-    assert (launch.local_size, launch.folds) == ((32, 4, 8), ((2, 2),))
+    assert launch[:2] == ((32, 4, 8), ((2, 2),))
 
 
 @pytest.mark.parametrize(

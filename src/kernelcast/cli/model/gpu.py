@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -18,9 +17,7 @@ from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.gpu_estimates import (
     RATE,
     Configuration,
-    Transition,
     compare_with_measured,
-    comparison_to_json,
     configuration_to_json,
     configure,
     derive_points,
@@ -183,30 +180,32 @@ def gpu(  # noqa: PLR0913 - each is an option
         _, launches = read_measurements(measured_file)
         comparisons = compare_with_measured(source, machines[0], launches)
         table = Table.of(comparisons, {
-            "quantity": "text", "launches": ("whole", lambda one: len(one.measured)),
+            "quantity": "text", "launches": ("whole", lambda one: len(one["launches"])),
             "mean error": "share", "bias": "signed share",
-            "Kendall's tau": (".2f", "rank_correlation"),
+            "Kendall's tau": (".2f", "kendall_tau"),
         })  # fmt: skip
         title = f"{source.name} on {machines[0].id}: predicted against measured"
         parts: list[Part] = [title, table]
         charts = []
         for one in comparisons:
-            if one.quantity == RATE:
+            pairs = [(row["predicted"], row["measured"]) for row in one["launches"]]
+            predicted, measured = zip(*pairs, strict=True)
+            if one["quantity"] == RATE:
+                _, reached = max(pairs, key=lambda pair: pair[0])
                 parts.append(
-                    f"the launch predicted fastest reaches {format_share(one.best_share)} of the "
-                    "fastest measured"
+                    "the launch predicted fastest reaches "
+                    f"{format_share(reached / max(measured))} of the fastest measured"
                 )
-            ends = (0.0, max(*one.measured, *one.predicted))
+            ends = (0.0, max(*measured, *predicted))
             charts.append(Chart(
-                title=one.quantity.replace("_", " "), is_square=True,
+                title=one["quantity"].replace("_", " "), is_square=True,
                 x=Axis("measured", "count"), y=Axis("predicted", "count"),
                 series=(
-                    make_series("launches", one.measured, one.predicted),
+                    make_series("launches", measured, predicted),
                     make_series("equal", ends, ends, "guide"),
                 ),
             ))  # fmt: skip
-        content = [comparison_to_json(one) for one in comparisons]
-        present(content, *parts, figure=Figure(charts=tuple(charts), title=title))
+        present(comparisons, *parts, figure=Figure(charts=tuple(charts), title=title))
     else:
         [shape] = shapes
         found = [configure(source, machine, shape) for machine in machines]
@@ -336,7 +335,7 @@ def _sweep_sizes(
         raise InputError(msg)
     # Chart DRAM loads per update over the size (the paper's Fig. 23).
     rows = [(value, one) for curve in curves.values() for value, one in curve]
-    lines, series, climbs = [], [], dict[str, Transition | None]()
+    lines, series, climbs = [], [], dict[str, dict[str, float] | None]()
     for label, curve in curves.items():
         sizes = [value for value, _ in curve]
         loads = [one.estimate.volumes.get("DRAM_to_L2", 0.0) / one.updates for _, one in curve]
@@ -345,18 +344,19 @@ def _sweep_sizes(
         lines.append(
             f"{label}: no layer-condition transition, DRAM loads stay as they are"
             if climb is None
-            else f"{label}: DRAM loads climb from {climb.low:.1f} to {climb.high:.1f} B/update, "
-            f"beginning at {name} = {climb.begins:.0f}, half way at {climb.middle:.0f}"
+            else f"{label}: DRAM loads climb from {climb['low']:.1f} to {climb['high']:.1f} "
+            f"B/update, beginning at {name} = {climb['begins']:.0f}, half way at "
+            f"{climb['middle']:.0f}"
         )
     top = max(point.y for one in series for point in one.points)
     series += [
-        make_series("loads begin to climb", [one.begins] * 2, (0.0, top), "guide")
+        make_series("loads begin to climb", [one["begins"]] * 2, (0.0, top), "guide")
         for one in climbs.values() if one is not None
     ]  # fmt: skip
     content = {
         "parameter": name,
         "sizes": [{"value": value, **configuration_to_json("", one)} for value, one in rows],
-        "transitions": {label: one and asdict(one) for label, one in climbs.items()},
+        "transitions": climbs,
     }
     places = {id(one): value for value, one in rows}
     table = Table.of(

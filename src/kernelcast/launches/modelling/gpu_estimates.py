@@ -4,10 +4,10 @@ import csv
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import yaml
@@ -38,7 +38,6 @@ from kernelcast.records.errors import InputError, MachineFileError, NDRangeError
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.plain import pick
 from kernelcast.records.private_files import writing
 from kernelcast.records.yaml_files import load, read_described, read_text
 
@@ -172,21 +171,13 @@ def sweep_sizes(
             yield value, found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transition:
-    """A climb from few bytes per update to many: sizes at which a tenth and half of it is done."""
-
-    begins: float
-    middle: float
-    low: float
-    high: float
-
-
-def find_transition(sizes: Sequence[float], volumes: Sequence[float]) -> Transition | None:
+def find_transition(sizes: Sequence[float], volumes: Sequence[float]) -> dict[str, float] | None:
+    """Find a climb from few bytes per update to many, with the sizes at which a tenth and half of
+    it is done; None where there is no climb."""
     low = min(volumes)
     start = max(index for index, volume in enumerate(volumes) if volume == low)
     high = max(volumes[start:])
-    if low <= 0 or high < 1.15 * low:  # no climb
+    if low <= 0 or high < 1.15 * low:
         return None
     rest = list(zip(sizes[start:], volumes[start:], strict=True))
     begins, middle = (
@@ -198,7 +189,7 @@ def find_transition(sizes: Sequence[float], volumes: Sequence[float]) -> Transit
         )
         for level in (low + 0.1 * (high - low), low + 0.5 * (high - low))
     )
-    return Transition(begins=begins, middle=middle, low=low, high=high)
+    return {"begins": begins, "middle": middle, "low": low, "high": high}
 
 
 def configuration_to_json(name: str, found: Configuration) -> dict[str, object]:
@@ -221,22 +212,15 @@ Points: TypeAlias = dict[str, list[tuple[float, float]]]
 was measured there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredLaunch:
-    local_size: tuple[int, ...]
-    folds: Folds = ()
-    volumes: Mapping[str, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not self.volumes or not all(value > 0 for value in self.volumes.values()):
-            raise InputError("no positive number is given")
+MeasuredLaunch: TypeAlias = tuple[tuple[int, ...], Folds, Mapping[str, float]]
+"""Local size, folding, and the quantities that were measured."""
 
 
 def read_measurements(path: Path) -> tuple[Points, list[MeasuredLaunch]]:
     """Read hit rates and launches: rows of a table, or a list of objects (.json)."""
     text, is_json = read_text(path, "file of measurements"), path.suffix.lower() == ".json"
     points: Points = {name: [] for name in FUNCTIONS}
-    launches, place = [], ""
+    launches, place = list[MeasuredLaunch](), ""
     try:
         rows = json.loads(text) if is_json else csv.DictReader(text.splitlines())
         for number, read in enumerate(rows, start=1):
@@ -256,11 +240,11 @@ def read_measurements(path: Path) -> tuple[Points, list[MeasuredLaunch]]:
                 continue
             size, folds = row["local_size"], str(row.get("fold", "")).split(",")
             sides = size if isinstance(size, list) else str(size).replace("x", ",").split(",")
-            launches.append(MeasuredLaunch(
-                local_size=tuple(map(int, sides)),
-                folds=tuple(parse_fold(one) for one in folds if one),
-                volumes={key: float(row[key]) for key in (*VOLUMES, RATE) if key in row},
-            ))  # fmt: skip
+            volumes = {key: float(row[key]) for key in (*VOLUMES, RATE) if key in row}
+            if not volumes or not all(value > 0 for value in volumes.values()):
+                raise InputError("no positive number is given")
+            folded = tuple(parse_fold(one) for one in folds if one)
+            launches.append((tuple(map(int, sides)), folded, volumes))
     except (InputError, KeyError, TypeError, ValueError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else error
         raise InputError(
@@ -286,9 +270,9 @@ def derive_points(
                 (over, float(np.clip((most - measured) / (most - least), 0, 1)))
             )
 
-    for one in launches:
-        launch = source.launch(one.local_size, one.folds)
-        loaded, from_dram, stored = (one.volumes.get(column) for column in VOLUMES)
+    for local_size, folds, given in launches:
+        launch = source.launch(local_size, folds)
+        loaded, from_dram, stored = (given.get(column) for column in VOLUMES)
         updates = source.ndrange.work_item_count
         usual = model_volumes(launch, machine, source.hit_rates)
         if loaded is not None:
@@ -389,61 +373,33 @@ def _make_rates(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    quantity: str
-    labels: tuple[str, ...]
-    measured: tuple[float, ...]
-    predicted: tuple[float, ...]
-
-    @property
-    def mean_error(self) -> float:
-        return float(np.mean(np.abs(np.divide(self.predicted, self.measured) - 1)))
-
-    @property
-    def bias(self) -> float:
-        return float(np.mean(np.divide(self.predicted, self.measured) - 1))
-
-    @property
-    def rank_correlation(self) -> float | None:
-        """Kendall's tau; None for fewer than two different values."""
-        from scipy.stats import kendalltau  # takes a while to load
-
-        if len(set(self.measured)) < 2 or len(set(self.predicted)) < 2:
-            return None
-        return float(kendalltau(self.measured, self.predicted).statistic)
-
-    @property
-    def best_share(self) -> float:
-        """Measured value where the prediction is largest, over the largest measured one."""
-        return self.measured[int(np.argmax(self.predicted))] / max(self.measured)
-
-
 def compare_with_measured(
     source: ModelledKernel, machine: MachineDescription, launches: Sequence[MeasuredLaunch]
-) -> list[Comparison]:
+) -> list[dict[str, Any]]:
+    """Compare predictions with each quantity that was measured: mean relative error, its sign left
+    out or not, and Kendall's tau, None where all values are alike."""
+    from scipy.stats import kendalltau  # takes a while to load
+
     if not launches:
         raise InputError("no launch was measured; expected rows with local_size")
-    found = [configure(source, machine, one.local_size, one.folds or None) for one in launches]
+    found = [configure(source, machine, size, folds or None) for size, folds, _ in launches]
     comparisons = []
     for quantity in (*VOLUMES, RATE):
-        rows = [
-            (answer.label, launch.volumes[quantity], answer.predict(quantity))
-            for launch, answer in zip(launches, found, strict=True)
-            if quantity in launch.volumes
-        ]
-        if rows:
-            labels, measured, predicted = zip(*rows, strict=True)
-            comparisons.append(Comparison(
-                quantity=quantity, labels=labels, measured=measured, predicted=predicted
-            ))  # fmt: skip
+        rows: list[dict[str, Any]] = [
+            {"launch": answer.label, "measured": given[quantity],
+             "predicted": answer.predict(quantity)}
+            for (*_, given), answer in zip(launches, found, strict=True)
+            if quantity in given
+        ]  # fmt: skip
+        if not rows:
+            continue
+        measured, predicted = ([row[name] for row in rows] for name in ("measured", "predicted"))
+        errors = np.divide(predicted, measured) - 1
+        differ = len({*measured}) > 1 and len({*predicted}) > 1
+        comparisons.append({
+            "quantity": quantity, "mean_error": float(np.mean(np.abs(errors))),
+            "bias": float(np.mean(errors)),
+            "kendall_tau": float(kendalltau(measured, predicted).statistic) if differ else None,
+            "launches": rows,
+        })  # fmt: skip
     return comparisons
-
-
-def comparison_to_json(found: Comparison) -> dict[str, object]:
-    rows = zip(found.labels, found.measured, found.predicted, strict=True)
-    names = ("launch", "measured", "predicted")
-    return {
-        **pick(found, "quantity", "mean_error", "bias", kendall_tau="rank_correlation"),
-        "launches": [dict(zip(names, row, strict=True)) for row in rows],
-    }
