@@ -38,7 +38,6 @@ from kernelcast.features.ir.operations import (
 )
 from kernelcast.features.ir.scalars import Evaluator, is_followed
 from kernelcast.features.ir.values import Opaque, Pointer
-from kernelcast.features.tracing import blank
 from kernelcast.records.errors import CompileError, InputError
 from kernelcast.records.operations import (
     MemoryOperation,
@@ -48,6 +47,7 @@ from kernelcast.records.operations import (
     OperationKind,
     add_weighted,
 )
+from kernelcast.records.source_text import blank
 
 _FILE: Final = "<source>"
 _KERNEL: Final = "kernelcast_nest"

@@ -21,12 +21,9 @@ from typing import Final
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
+from kernelcast.records.source_text import DIRECTIVE, blank, blank_comments, find_end
 
 _LABEL: Final = "kc_trace_end"
-_SILENT: Final = re.compile(
-    r"/\*.*?\*/|//(?:\\\r?\n|[^\n])*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
-)
-_DIRECTIVE: Final = re.compile(r"^[ \t]*#(?:\\\r?\n|[^\n])*", re.MULTILINE)
 _ATTRIBUTES: Final = re.compile(r"\s*(?:__attribute__\s*\(\(.*?\)\)\s*)*", re.DOTALL)
 _RETURN: Final = re.compile(r"\breturn\b\s*")
 # What makes the work-items of a group wait for each other.
@@ -38,15 +35,16 @@ _MEETING: Final = re.compile(
 def make_tracing_kernel(kernel: Kernel) -> Kernel:
     """Mark a kernel's begin and end by ``KC_TRACE_...`` macros, which a header must define."""
     source, name = kernel.source, kernel.name
-    text = _DIRECTIVE.sub(blank, _SILENT.sub(blank, source))
+    code = blank_comments(source)
+    text = DIRECTIVE.sub(blank, code)
     found: tuple[int, int, int, int] | None = None
     for mention in re.finditer(rf"\b{re.escape(name)}\s*\(", text):
         opened = mention.end() - 1
-        closed = _find_end(text, opened)
+        closed = find_end(text, opened) or len(text)
         body = _ATTRIBUTES.match(text, closed + 1)
         begin = body.end() if body else closed + 1
         if text[begin : begin + 1] == "{" and found is None:
-            found = (opened, closed, begin, _find_end(text, begin))
+            found = (opened, closed, begin, find_end(text, begin) or len(text))
         elif found is None and text[begin : begin + 1] != ";":
             raise _refuse(kernel, mention.start(), "has a body that is made by a macro; write it "
                           "out to trace it")  # fmt: skip
@@ -64,7 +62,7 @@ def make_tracing_kernel(kernel: Kernel) -> Kernel:
         if text[one.end()] != ";":
             raise _refuse(kernel, one.start(), "returns an expression; a traced kernel may only "
                           "`return;`")  # fmt: skip
-    macros = "".join(_DIRECTIVE.findall(_SILENT.sub(blank, source)))
+    macros = "".join(DIRECTIVE.findall(code))
     has_returns = _RETURN.search(text, begin, end) or _RETURN.search(macros)
     last = "KC_TRACE_END_APART" if has_returns and _MEETING.search(source) else "KC_TRACE_END"
     parameters = text[opened + 1 : closed].rstrip()
@@ -80,24 +78,9 @@ def make_tracing_kernel(kernel: Kernel) -> Kernel:
     return replace(kernel, source=marked)
 
 
-def blank(match: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", match[0])
-
-
 def _line_of(source: str, place: int) -> int:
     return source.count("\n", 0, place) + 1
 
 
 def _refuse(kernel: Kernel, place: int, what: str) -> InputError:
     return InputError(f"kernel {kernel.name}: line {_line_of(kernel.source, place)} {what}")
-
-
-def _find_end(text: str, begin: int) -> int:
-    """Find what closes the bracket at a place; the end of the text where nothing does."""
-    closing = {"(": ")", "{": "}"}[text[begin]]
-    depth = 0
-    for place in range(begin, len(text)):
-        depth += (text[place] == text[begin]) - (text[place] == closing)
-        if not depth:
-            return place
-    return len(text)

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.source_text import DIRECTIVE, blank, blank_comments, find_end
 from kernelcast.sampling import read_source
 
 _TOLD = (
@@ -42,10 +43,6 @@ _ASKS = re.compile("|".join(_TOLD))
 _HIDES = re.compile(r"#\s*include|##")
 # Comments count too: a needless prelude changes nothing, a missing one everything.
 _MAY_ASK = re.compile(f"{_ASKS.pattern}|{_HIDES.pattern}")
-_SILENT = re.compile(
-    r"/\*.*?\*/|//(?:\\\r?\n|[^\n])*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
-)
-_DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\r?\n|[^\n])*", re.MULTILINE)
 _DEFINE = re.compile(r"\s*#\s*define\s+(\w+)")
 
 HIDDEN_ARGUMENTS = 12
@@ -76,7 +73,7 @@ def pass_sizes(source: str, *, source_name: str) -> str | None:
         if found.group() not in read.asking:
             continue
         begin = _skip_space(read.text, found.end())
-        end = _find_end(read.text, begin)
+        end = find_end(read.text, begin)
         if end is None:
             continue
         what = "KC_PARAMETERS" if found.start() in read.declared else "KC_ARGUMENTS"
@@ -149,14 +146,14 @@ class _Read:
 
 @lru_cache(maxsize=64)
 def _read(source: str) -> _Read:
-    text = _SILENT.sub(lambda found: re.sub(r"[^\n\\]", " ", found.group()), source)
+    text = blank_comments(source)
     mentions: dict[str, set[str]] = {name: {name} for name in _TOLD}
-    for directive in _DIRECTIVE.finditer(text):
+    for directive in DIRECTIVE.finditer(text):
         if defined := _DEFINE.match(directive.group()):
             names = set(_NAME.findall(directive.group()[defined.end() :]))
             mentions.setdefault(defined.group(1), set()).update(names)
     macros = set(mentions)
-    code = _DIRECTIVE.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
+    code = DIRECTIVE.sub(blank, text)
     found = list(_find_functions(code))
     for name, begin, end in found:
         mentions.setdefault(name, set()).update(_NAME.findall(code[begin:end]))
@@ -182,11 +179,11 @@ def _find_functions(code: str) -> Iterator[tuple[str, int, int]]:
     place = 0
     while found := re.compile(r"[A-Za-z_]\w*|\{").search(code, place):
         if found.group() == "{":
-            place = _find_end(code, found.start()) or len(code)
+            place = find_end(code, found.start()) or len(code)
             continue
         place = found.end()
         begin = _skip_space(code, place)
-        end = _find_end(code, begin) if code[begin : begin + 1] == "(" else None
+        end = find_end(code, begin) if code[begin : begin + 1] == "(" else None
         if end is None:
             continue
         place = end + 1
@@ -194,7 +191,7 @@ def _find_functions(code: str) -> Iterator[tuple[str, int, int]]:
         if behind is None or found.group() == "__attribute__":
             continue
         if behind.group(1) == "{":
-            place = (_find_end(code, behind.end() - 1) or len(code) - 1) + 1
+            place = (find_end(code, behind.end() - 1) or len(code) - 1) + 1
         yield found.group(), found.start(), place
 
 
@@ -202,17 +199,3 @@ def _skip_space(text: str, place: int) -> int:
     while place < len(text) and (text[place].isspace() or text[place] == "\\"):
         place += 1
     return place
-
-
-def _find_end(text: str, begin: int) -> int | None:
-    """Find what closes the bracket at a place; None where there is none."""
-    pairs = {"(": ")", "{": "}"}
-    opens = text[begin : begin + 1]
-    if opens not in pairs:
-        return None
-    depth = 0
-    for found in re.compile(f"[{opens}{pairs[opens]}]").finditer(text, begin):
-        depth += 1 if found.group() == opens else -1
-        if not depth:
-            return found.start()
-    return None
