@@ -275,14 +275,15 @@ class ScratchArguments(WrittenArguments):
         description = pool.description
         if not pool.fills_in_place:  # a device's own memory is left to the program afterwards
             pool = BufferPool(pool.context, pool.queue, description, most_bytes=0)
-        parents = {
-            place: _find_parent(one)
+        # What lay in a buffer that was let go is copied piece by piece.
+        located = {
+            place: locate(one) or (one, 0)
             for place, one in enumerate(arguments)
             if isinstance(one, cl.Buffer)
         }
         originals = {
             parent.int_ptr: parent
-            for place, parent in parents.items()
+            for place, (parent, _) in located.items()
             if accesses[place] is not Access.READ
         }
         self._images = {
@@ -291,13 +292,13 @@ class ScratchArguments(WrittenArguments):
             if isinstance(one, cl.Image) and access is not Access.READ
         }
         places = {
-            place: (parent.int_ptr, _find_start(arguments[place], parent))
-            for place, parent in parents.items()
+            place: (parent.int_ptr, start)
+            for place, (parent, start) in located.items()
             if parent.int_ptr in originals
         }
         noticed = {
             parent.int_ptr
-            for place, parent in parents.items()
+            for place, (parent, _) in located.items()
             if accesses[place] is not Access.WRITE
         }
         known = () if reach is None else reach.places
@@ -307,7 +308,7 @@ class ScratchArguments(WrittenArguments):
         super().__init__(pool, sizes, places, noticed, reach)
         self._originals = originals
         owners = [
-            parents.get(place, one)
+            located.get(place, (one, 0))[0]
             for place, one in enumerate(arguments)
             if isinstance(one, cl.MemoryObjectHolder)
         ]
@@ -336,7 +337,8 @@ class ScratchArguments(WrittenArguments):
         self._copy_images()
         self._held = {key: pool.get(size, may_be_larger=True) for key, size in sizes.items()}
         self.arguments = [
-            self._replace(one, parents.get(place)) for place, one in enumerate(arguments)
+            self._replace(one, *located.get(place, (None, 0)))
+            for place, one in enumerate(arguments)
         ]
         unknown = {key for place, (key, _) in places.items() if place not in known}
         self.prepare_whole(unknown | {key for key, size in sizes.items() if size <= SMALL_BYTES})
@@ -349,7 +351,9 @@ class ScratchArguments(WrittenArguments):
         super().release()
         self._image_copies = {}
 
-    def _replace(self, argument: KernelArgument, parent: cl.Buffer | None) -> KernelArgument:
+    def _replace(
+        self, argument: KernelArgument, parent: cl.Buffer | None, start: int
+    ) -> KernelArgument:
         """Give the copy that stands for an argument; arguments overlapping a copied one too."""
         if isinstance(argument, cl.Image):
             return self._image_copies.get(argument.int_ptr, argument)
@@ -358,7 +362,7 @@ class ScratchArguments(WrittenArguments):
             return argument
         if parent is argument:
             return copy
-        return copy.get_sub_region(_find_start(argument, parent), argument.size)
+        return copy.get_sub_region(start, argument.size)
 
     def _copy_images(self) -> None:
         for key, copy in self._image_copies.items():
@@ -369,18 +373,15 @@ class ScratchArguments(WrittenArguments):
             )  # fmt: skip
 
 
-def _find_start(argument: cl.Buffer, parent: cl.Buffer) -> int:
-    return 0 if parent is argument else cast("int", argument.get_info(cl.mem_info.OFFSET))
-
-
-def _find_parent(buffer: cl.Buffer) -> cl.Buffer:
-    """Find the buffer that a sub-buffer lies in, else itself: Intel's runtime (2026.22) does not
-    tell a parent that was let go, and what lay in it is copied piece by piece then."""
+def locate(buffer: cl.Buffer) -> tuple[cl.Buffer, int] | None:
+    """Find the buffer that a sub-buffer lies in, else itself, and its first byte there; None of one
+    whose parent was let go, which Intel's runtime (2026.22) does not tell."""
     try:
         parent = cast("cl.Buffer | None", buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT))
+        start = 0 if parent is None else cast("int", buffer.get_info(cl.mem_info.OFFSET))
     except cl.LogicError:
-        return buffer
-    return buffer if parent is None else parent
+        return None
+    return parent or buffer, start
 
 
 _IMAGE_AXES = {

@@ -61,12 +61,9 @@ class LaunchTimer:
     that wake or wait lengthen a launch of a millisecond by 40 % (PoCL; processor time 3 %)."""
 
     queue: cl.CommandQueue
-    uses_event_timer: bool
-    cores: int | None = None
-    """Processors of the host that share a launch's work; None: processor time tells nothing."""
+    trial: DeviceTrial
+    """Tells whether events are believed, and how many processors share a launch's work."""
     workers: tuple[int, ...] = ()
-    asleep_s: float = 0.0
-    """What a launch usually lasts beside the work of its threads, in seconds."""
     note_compiled: Callable[[float], None] = lambda _: None
     """Is told of the seconds that a runtime compiled before a launch, as far as events tell."""
 
@@ -77,7 +74,7 @@ class LaunchTimer:
         event = enqueue()
         self.queue.finish()
         host_s = time.perf_counter() - start_s
-        if not self.uses_event_timer:
+        if not self.trial.agrees:
             return host_s
         event_s = event_seconds(event)
         beside_s = host_s - event_s
@@ -91,14 +88,15 @@ class LaunchTimer:
     def by_work(self, enqueues: Sequence[Enqueue], work_groups: int) -> list[float]:
         """Run parts of a launch of so many work-groups one after the other; return the seconds that
         each one's work takes."""
-        if self.cores is None and self.uses_event_timer:
+        cores = self.trial.cores
+        if cores is None and self.trial.agrees:
             # All at once: between launches that are waited for, the runtime's threads fall asleep
             # and each launch would pay for waking them.
             self.queue.finish()
             events = [enqueue() for enqueue in enqueues]
             self.queue.finish()
             return [event_seconds(event) for event in events]
-        if self.cores is None:
+        if cores is None:
             return [self.by_clock(enqueue) for enqueue in enqueues]
         found: list[float] = []
         with kept_apart(self.workers):
@@ -109,10 +107,8 @@ class LaunchTimer:
                 times_s = [time_s - before.get(one, 0.0) for one, time_s in after.items()]
                 worked_s = sum(times_s)
                 # Fewer work-groups than cores keep some threads idle, or waiting.
-                share_s = (
-                    max(times_s, default=0.0) if work_groups < self.cores else worked_s / self.cores
-                )
-                seconds = min(clock_s, share_s + self.asleep_s)
+                share_s = max(times_s, default=0.0) if work_groups < cores else worked_s / cores
+                seconds = min(clock_s, share_s + self.trial.asleep_s)
                 if after.keys() < {*self.workers} or worked_s <= 0:  # others work now
                     self.workers, seconds = (), clock_s
                 found.append(LaunchTime(seconds, clock_s))
@@ -241,20 +237,15 @@ class DeviceSession:
     @cached_property
     def timer(self) -> LaunchTimer:
         """What times launches; looks for the threads of a CPU device at the first call."""
-        timer = LaunchTimer(
-            self.queue,
-            uses_event_timer=self.uses_event_timer,
-            cores=self.trial.cores,
-            asleep_s=self.trial.asleep_s,
-            note_compiled=self.note_built,
-        )
+        timer = LaunchTimer(self.queue, self.trial, note_compiled=self.note_built)
         self._look_for_workers(timer)
         return timer
 
     def _look_for_workers(self, timer: LaunchTimer) -> None:
         # Any of the whole device's threads may work for a part of it, another at each launch.
-        if timer.cores is not None and not timer.workers and len(list_ancestors(self.device)) == 1:
-            timer.workers = find_workers(lambda: self.run_trial(self.trial.steps), timer.cores)
+        cores = self.trial.cores
+        if cores is not None and not timer.workers and len(list_ancestors(self.device)) == 1:
+            timer.workers = find_workers(lambda: self.run_trial(self.trial.steps), cores)
             self._looked_s = time.perf_counter()
 
     def try_out(self) -> None:

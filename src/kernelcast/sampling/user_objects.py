@@ -31,7 +31,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.sampling.arguments import is_image
 from kernelcast.sampling.discovery import describe_device, read_dialect
 from kernelcast.sampling.opencl import cl, mapped_memory
-from kernelcast.sampling.scratch import KernelArgument, can_be_copied
+from kernelcast.sampling.scratch import KernelArgument, can_be_copied, locate
 from kernelcast.sampling.session import DeviceSession, open_session
 
 UserKernel: TypeAlias = cl.Kernel
@@ -295,11 +295,10 @@ def find_overlaps(
     for place, value in enumerate(values):
         if not isinstance(value, cl.Buffer):
             continue
-        try:
-            parent = cast("cl.Buffer | None", value.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT))
-            first = 0 if parent is None else cast("int", value.get_info(cl.mem_info.OFFSET))
-            spans[place] = (parent or value).int_ptr, first, first + value.size
-        except cl.LogicError:  # Intel's runtime (2026.22), of a parent that was released
+        if found := locate(value):
+            parent, first = found
+            spans[place] = parent.int_ptr, first, first + value.size
+        else:
             flags = cl.map_flags.READ
             with session.lock, mapped_memory(session.queue, value, 1, flags) as mapped:
                 start = mapped.ctypes.data

@@ -61,7 +61,8 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> FakeQueue:
 @pytest.mark.parametrize("uses_event_timer", [True, False])
 def test_time_without_a_processor_is_left_out(queue: FakeQueue, *, uses_event_timer: bool) -> None:
     """Believes processor time over cores where it is less than the clock, and keeps both."""
-    timer = LaunchTimer(queue, uses_event_timer, cores=2, workers=(0,), asleep_s=1e-5)  # type: ignore[arg-type]
+    trial = replace(TRIAL, agrees=uses_event_timer, asleep_s=1e-5)
+    timer = LaunchTimer(queue, trial, workers=(0,))  # type: ignore[arg-type]
     [duration_s] = timer.by_work([queue.enqueue], 8)  # type: ignore[list-item]
     assert duration_s == pytest.approx(2.01e-3)
     assert clock_of(duration_s) == pytest.approx(4e-3)
@@ -84,7 +85,8 @@ def test_unknown_work_leads_back_to_the_clock(
         return queue.process_s
 
     monkeypatch.setattr(time, "clock_gettime", read)
-    timer = LaunchTimer(queue, True, cores=cores, workers=(0,) if cores else ())  # type: ignore[arg-type]
+    trial = replace(TRIAL, cores=cores)
+    timer = LaunchTimer(queue, trial, workers=(0,) if cores else ())  # type: ignore[arg-type]
     durations_s = timer.by_work([queue.enqueue] * 2, 8)  # type: ignore[list-item]
     assert durations_s == pytest.approx([4e-3] * 2)
     assert cores or clock_of(durations_s[0]) is None
@@ -94,7 +96,7 @@ def test_unknown_work_leads_back_to_the_clock(
 def test_a_compiler_before_a_launch_is_told_of(queue: FakeQueue) -> None:
     """Counts what the process worked beside the launch's event as compiling."""
     told: list[float] = []
-    timer = LaunchTimer(queue, True, note_compiled=told.append)  # type: ignore[arg-type]
+    timer = LaunchTimer(queue, TRIAL, note_compiled=told.append)  # type: ignore[arg-type]
 
     def compile_first() -> object:
         queue.now_s += 0.1
