@@ -100,9 +100,7 @@ class KernelFeatures:
     @cached_property
     def vector(self) -> FeatureVector:
         """Features that need no device; made when they are asked for."""
-        static = StaticSource(facts=self.facts, problem=self.problem)
-        counters = CounterSource(counters=self.counters, facts=self.facts)
-        return combine(static, counters).select(self.settings.groups)
+        return compose_vector(self, DeviceFindings(ndrange=self.problem.ndrange, compute_units=0))
 
     @property
     def best_counters(self) -> SoftwareCounters:

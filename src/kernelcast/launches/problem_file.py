@@ -39,6 +39,7 @@ from kernelcast.records.yaml_files import (
     make_ndrange,
     read_text,
 )
+from kernelcast.sampling.arguments import load_array
 
 _DEEPEST = 6
 _MOST_VALUES = 20_000
@@ -319,10 +320,8 @@ def _make_struct(struct: Located, value: Located) -> ScalarArgument:
             content[start : start + len(stored)] = stored
         return ScalarArgument(element=layout.element, values=tuple(content))
     path = value.file()
-    try:
-        stored = np.load(path, allow_pickle=False).tobytes()
-    except (OSError, ValueError, EOFError) as error:
-        value.fail(f"{path} cannot be read as a .npy file ({error}); write it with numpy.save")
+    with value.pointing_here():
+        stored = load_array(path).tobytes()
     if len(stored) != layout.element.lanes:
         value.fail(f"{path} holds {len(stored)} bytes, the structure has {layout.element.lanes}")
     return ScalarArgument(element=layout.element, values=tuple(stored))

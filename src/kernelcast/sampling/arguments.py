@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import accumulate, groupby
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -195,11 +196,7 @@ def _load(argument: BufferArgument, mapping: Literal["r"] | None = None) -> Arra
     path, dtype, shape = argument.path, argument.element.dtype, shape_of(argument)
     if argument.data is not None:
         return np.frombuffer(argument.data, dtype).reshape(shape)
-    try:
-        content: Array = np.load(str(path), mmap_mode=mapping, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        msg = f"{path}: cannot be read as a .npy file ({error}); write it with numpy.save"
-        raise InputError(msg) from error
+    content = load_array(path, mapping)
     if content.dtype.names and content.dtype.itemsize == argument.element.bytes:
         content = np.ascontiguousarray(content).view(dtype)  # structures as their bytes
     if content.dtype != dtype or content.size != np.prod(shape):
@@ -208,6 +205,15 @@ def _load(argument: BufferArgument, mapping: Literal["r"] | None = None) -> Arra
             f"the buffer wants {int(np.prod(shape))} of {dtype}"
         )
     return content if mapping else np.ascontiguousarray(content).reshape(shape)
+
+
+def load_array(path: Path | None, mapping: Literal["r"] | None = None) -> Array:
+    try:
+        content: Array = np.load(str(path), mmap_mode=mapping, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        msg = f"{path}: cannot be read as a .npy file ({error}); write it with numpy.save"
+        raise InputError(msg) from error
+    return content
 
 
 _BUFFER_SPACES = ("global", "constant")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -319,12 +319,6 @@ class PartialLaunch:
                 self._window.kernel.set_arg(index, held)
             session.queue.finish()
         self.upload_s = time.monotonic() - started_s - self.build_s
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
 
     def run(self, boxes: Sequence[GroupBox]) -> list[float]:
         """Run boxes one after the other; give each one's time by the host's clock, in seconds."""

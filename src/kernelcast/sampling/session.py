@@ -326,21 +326,18 @@ class DeviceSession:
     def note_busy(self) -> None:
         self._last_busy_s = time.perf_counter()
 
+    @cachedmethod(lambda self: self._kernels, key=lambda _, kernel: (kernel.digest, _WHOLE))
     def whole_kernel(self, kernel: Kernel) -> BuiltKernel:
-        def build() -> BuiltKernel:
-            program, build_s, signatures = self._build(*read_kernel_source(kernel))
-            self.build_times_s.setdefault(kernel.digest, build_s)
-            return take_kernel(program, kernel, parameters=signatures.get(kernel.name))
-
-        return self._remember((kernel.digest, _WHOLE), build)
+        program, build_s, signatures = self._build(*read_kernel_source(kernel))
+        self.build_times_s.setdefault(kernel.digest, build_s)
+        return take_kernel(program, kernel, parameters=signatures.get(kernel.name))
 
     def adopt(
         self, kernel: Kernel, program: cl.Program, parameters: tuple[Parameter, ...]
     ) -> BuiltKernel:
         """Use a caller's program for a kernel as it is: it need not be built again."""
-        return self._remember(
-            (kernel.digest, _WHOLE), lambda: take_kernel(program, kernel, parameters=parameters)
-        )
+        adopted = take_kernel(program, kernel, parameters=parameters)
+        return self._kernels.setdefault((kernel.digest, _WHOLE), adopted)
 
     @cachedmethod(lambda self: self._limits, key=lambda _, compiled, kernel: kernel.digest)
     def ask_limits(self, compiled: cl.Kernel, kernel: Kernel) -> tuple[tuple[int, ...], int]:
@@ -369,12 +366,10 @@ class DeviceSession:
             add_prelude(kernel.source, ndrange, source_name=kernel.source_name), kernel
         )
 
+    @cachedmethod(lambda self: self._kernels, key=lambda _, source, kernel: (kernel.digest, source))
     def _take(self, source: str, kernel: Kernel) -> BuiltKernel:
-        """Build, or find built, a kernel of a program; its signature is not read."""
-        return self._remember(
-            (kernel.digest, source),
-            lambda: take_kernel(self.program(source, kernel.build_options), kernel, parameters=()),
-        )
+        """Build a kernel of a program; its signature is not read."""
+        return take_kernel(self.program(source, kernel.build_options), kernel, parameters=())
 
     def program(self, source: str, options: tuple[str, ...]) -> cl.Program:
         return self._build(source, options)[0]
@@ -387,11 +382,6 @@ class DeviceSession:
             return find_program(kept, self.context, self.device, source, options)
         finally:
             self.note_built(time.perf_counter() - started_s)
-
-    def _remember(self, key: tuple[str, str], build: Callable[[], BuiltKernel]) -> BuiltKernel:
-        if key not in self._kernels:
-            self._kernels[key] = build()
-        return self._kernels[key]
 
 
 def open_session(

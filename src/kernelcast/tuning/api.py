@@ -28,8 +28,9 @@ from kernelcast.records.errors import (
     KernelRunError,
 )
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.private_files import make_private_folder
+from kernelcast.records.private_files import make_private_folder, writing
 from kernelcast.records.problem import Problem
+from kernelcast.records.yaml_files import read_text
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepare_whole
 from kernelcast.sampling.session import open_device
@@ -89,10 +90,7 @@ class MeasurementFile:
         """What happened to configurations by their keys, under the number 0."""
         if not path.exists():
             return
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{path}: cannot be read: {error}") from error
+        text = read_text(path, "file of tuning measurements")
         first, *lines = text.splitlines() or [""]
         if first != _FIRST_LINE:
             raise InputError(f"{path}: is no file of tuning measurements; name another file")
@@ -111,13 +109,10 @@ class MeasurementFile:
         line = {"key": key, "kind": event.kind.value, "seconds": event.seconds,
                 "reason": event.reason}  # fmt: skip
         first = "" if self.path.exists() else f"{_FIRST_LINE}\n"
-        try:
+        with writing(self.path, "the file of tuning measurements"):
             make_private_folder(self.path.parent)
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(f"{first}{json.dumps(line)}\n")
-        except OSError as error:
-            msg = f"{self.path}: cannot be written: {error.strerror or error}"
-            raise InputError(msg) from error
         self.events[key].append(replace(event, number=0))
 
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from statistics import median
 from typing import Any
 
+from kernelcast.launches.settings import check_timeout
 from kernelcast.records.errors import InputError
 from kernelcast.records.plain import to_plain
 from kernelcast.records.problem import Problem
@@ -52,9 +53,7 @@ class TuneSettings:
         for name, value in least.items():
             if value < 1:
                 raise InputError(f"{name} {value}: give at least 1")
-        if not 0 < self.timeout_s <= 1e6:
-            msg = f"timeout {self.timeout_s} s: give a number above 0, at most 1,000,000"
-            raise InputError(msg)
+        check_timeout(self.timeout_s)
 
 
 UNKNOWN = 3

@@ -128,9 +128,10 @@ def test_windows_are_told_of_the_whole_launch(session: DeviceSession) -> None:
     whole = run_whole(session, problem, seed=0)[1][0]
     out = np.zeros(64 * 12, dtype=np.uint64)
     arguments = (problem.kernel, ndrange, problem.arguments, {0: out})
-    with PartialLaunch(session, *arguments) as launch:
-        launch.run([GroupBox(start=(1, 3), shape=(2, 2))])
-        launch.read(0, [(0, out.nbytes)], out.view(np.uint8))
+    launch = PartialLaunch(session, *arguments)
+    launch.run([GroupBox(start=(1, 3), shape=(2, 2))])
+    launch.read(0, [(0, out.nbytes)], out.view(np.uint8))
+    launch.release()
     expected = np.zeros((12, 64), dtype=np.uint64)
     expected[6:10, 16:48] = np.asarray(whole).reshape(12, 64)[6:10, 16:48]
     assert np.asarray(whole).reshape(12, 64)[6, 16] == 64_06_04_03_01
