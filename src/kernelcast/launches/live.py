@@ -33,11 +33,11 @@ from kernelcast.sampling.launch import OpenCLLaunch, explained_errors
 from kernelcast.sampling.scratch import KernelArgument, ScratchArguments
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.user_objects import (
-    ArgumentPlace,
     UserKernel,
     UserProgram,
     UserQueue,
     check_objects,
+    describe_argument,
     find_overlaps,
     list_arguments,
     name_kernel,
@@ -113,11 +113,12 @@ def describe_live(launch: Launch) -> LiveLaunch:
     given_arguments = list_arguments(launch.args)
     session = session_of(launch.queue, kept_folder())
     known = _find_kernel(launch, session)
-    kernel, places = known.kernel, known.places
+    kernel = known.kernel
     check_count(kernel.name, known.built.parameters, len(given_arguments))
     values = tuple(map(take_argument, known.built.parameters, given_arguments))
     arguments = [
-        place.describe(session, value) for place, value in zip(places, values, strict=True)
+        describe_argument(session, parameter, value, is_decisive=place in known.decisive)
+        for place, (parameter, value) in enumerate(zip(known.parameters, values, strict=True))
     ]
     for index, overlaps in find_overlaps(session, values).items():
         held = arguments[index]
@@ -148,11 +149,8 @@ class _LiveKernel:
             else:
                 self.built = session.whole_kernel(kernel)
             session.ask_limits(self.built.kernel, kernel)
-        decisive = find_decisive(kernel)
-        self.places = [
-            ArgumentPlace(one, is_decisive=number in decisive)
-            for number, one in enumerate(tell_sizes(kernel, self.built.parameters))
-        ]
+        self.decisive = find_decisive(kernel)
+        self.parameters = tell_sizes(kernel, self.built.parameters)
 
 
 _kernels: WeakKeyDictionary[DeviceSession, LRUCache[Hashable, _LiveKernel]] = WeakKeyDictionary()

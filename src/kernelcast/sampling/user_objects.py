@@ -139,23 +139,17 @@ def read_kernel(
 
 
 _make_kernel = lru_cache(maxsize=64)(Kernel)  # its digest is made once
-_KEPT = "_kernelcast_name"
 
 
 def name_kernel(kernel: cl.Kernel, queue: cl.CommandQueue) -> tuple[object, Hashable]:
-    """Give a kernel's program and name on a device, kept by the object: runtimes do not rebuild a
-    program that has kernels, and asking takes a tenth of an answer."""
+    """Give a kernel's program, and its name on a device while that program is held."""
+    program, key, options = None, None, None
+    with suppress(cl.Error):
+        program = kernel.program
+        key = program.int_ptr
+        options = program.get_build_info(queue.device, cl.program_build_info.OPTIONS)
     place = queue.context.int_ptr, queue.device.int_ptr
-    kept = vars(kernel).get(_KEPT)
-    if kept is None or kept[0] != place:
-        program, key, options = None, None, None
-        with suppress(cl.Error):
-            program = kernel.program
-            key = program.int_ptr
-            options = program.get_build_info(queue.device, cl.program_build_info.OPTIONS)
-        kept = place, program, (key, kernel.function_name, options, place)
-        vars(kernel)[_KEPT] = kept
-    return kept[1:]
+    return program, (key, kernel.function_name, options, place)
 
 
 def read_event_times(given: object, device_id: str, queue: object = None) -> float:
@@ -357,95 +351,94 @@ def copy_to_host(
     return [copies[n][1] if n in copies else one for n, one in enumerate(held)], write_back
 
 
-class ArgumentPlace:
-    """What a kernel takes as one of its arguments, found out once and asked each time: pyopencl
-    hands over an int32 as a float's bits. The work depends on a decisive buffer's content."""
+def _find_wanted(parameter: Parameter, element: ElementType | None, value: object) -> str:
+    """Name what a parameter takes where that is not what is given; empty where it is."""
+    # Types of objects that fit; none where a value is passed.
+    types: tuple[type, ...] = ()
+    if not parameter.is_known:
+        types = (cl.MemoryObjectHolder, cl.LocalMemory, cl.Sampler, np.generic, np.ndarray,
+                 type(None))  # fmt: skip
+        wanted = "pyopencl.Buffer, LocalMemory or NumPy scalar"
+    elif parameter.address_space == "local":
+        types, wanted = (cl.LocalMemory,), "pyopencl.LocalMemory"
+    elif is_image(parameter):
+        types, wanted = (cl.Image,), "pyopencl.Image"
+    elif parameter.type_name == "sampler_t":
+        types, wanted = (cl.Sampler,), "pyopencl.Sampler"
+    elif parameter.type_name.endswith("*"):
+        types, wanted = (cl.Buffer, type(None)), "pyopencl.Buffer or pyopencl.array.Array"
+    elif element is None:  # a structure: as the driver judges, if it has bytes at all
+        types = (np.generic, np.ndarray, bytes, cl.MemoryObjectHolder)
+        wanted = "structure as a NumPy scalar (numpy.void)"
+    else:
+        wanted = f"numpy.{element.dtype.name}"
+        if element.lanes > 1:
+            wanted = f"vector of {element.lanes} {wanted} of pyopencl.cltypes"
+    if types:
+        fits = isinstance(value, types)
+    elif isinstance(value, np.ndarray | np.void):  # lanes
+        fits = element is not None and value.nbytes == element.bytes
+    else:
+        fits = isinstance(value, np.generic) and (
+            element is not None and element.lanes == 1 and value.dtype == element.dtype
+        )
+    return "" if fits else wanted
 
-    def __init__(self, parameter: Parameter, *, is_decisive: bool) -> None:
-        self._parameter, self._is_decisive = parameter, is_decisive
-        self._element = element = ElementType.from_opencl(parameter.type_name.rstrip("* "))
-        # Types of objects that fit; none where a value is passed.
-        types: tuple[type, ...] = ()
-        if not parameter.is_known:
-            types = (cl.MemoryObjectHolder, cl.LocalMemory, cl.Sampler, np.generic, np.ndarray,
-                     type(None))  # fmt: skip
-            wanted = "pyopencl.Buffer, LocalMemory or NumPy scalar"
-        elif parameter.address_space == "local":
-            types, wanted = (cl.LocalMemory,), "pyopencl.LocalMemory"
-        elif is_image(parameter):
-            types, wanted = (cl.Image,), "pyopencl.Image"
-        elif parameter.type_name == "sampler_t":
-            types, wanted = (cl.Sampler,), "pyopencl.Sampler"
-        elif parameter.type_name.endswith("*"):
-            types, wanted = (cl.Buffer, type(None)), "pyopencl.Buffer or pyopencl.array.Array"
-        elif element is None:  # a structure: as the driver judges, if it has bytes at all
-            types = (np.generic, np.ndarray, bytes, cl.MemoryObjectHolder)
-            wanted = "structure as a NumPy scalar (numpy.void)"
-        else:
-            wanted = f"numpy.{element.dtype.name}"
-            if element.lanes > 1:
-                wanted = f"vector of {element.lanes} {wanted} of pyopencl.cltypes"
-        self._types, self._wanted = types, wanted
 
-    def describe(self, session: DeviceSession, value: KernelArgument) -> Argument:
-        """Describe a caller's argument; of structures and images, only what tells them apart."""
-        parameter, element = self._parameter, self._element
-        if isinstance(value, cl.SVMPointer):
+def describe_argument(
+    session: DeviceSession, parameter: Parameter, value: KernelArgument, *, is_decisive: bool
+) -> Argument:
+    """Describe what a caller gives for a parameter, checked because pyopencl hands over an int32 as
+    a float's bits; of structures and images, only what tells them apart. The work depends on a
+    decisive buffer's content."""
+    if isinstance(value, cl.SVMPointer):
+        raise SignatureError(
+            f"argument {parameter}: shared virtual memory given; its content cannot be kept "
+            "unchanged while sampling. Give a pyopencl.Buffer"
+        )
+    element = ElementType.from_opencl(parameter.type_name.rstrip("* "))
+    is_memory = isinstance(value, cl.MemoryObjectHolder)
+    is_buffer = isinstance(value, cl.Buffer)
+    is_written_image = is_memory and not is_buffer and not parameter.is_const
+    if is_written_image and not can_be_copied(value):
+        raise SignatureError(
+            f"argument {parameter}: an image that the kernel may write, and that cannot be "
+            "copied; give a 2-D or 3-D image of its own memory, or a pyopencl.Buffer"
+        )
+    if wanted := _find_wanted(parameter, element, value):
+        given = type(value).__name__
+        raise SignatureError(f"argument {parameter}: {given} given; give a {wanted}")
+    has_context = is_memory or isinstance(value, cl.Sampler)
+    info = cl.mem_info.CONTEXT if is_memory else cl.sampler_info.CONTEXT
+    # A context that the driver has forgotten is not the session's.
+    if has_context and ask_context(value, info) != session.context:
+        raise InputError(
+            f"argument {parameter}: a {type(value).__name__} of another context given; create "
+            "it in the queue's context"
+        )
+    if is_buffer:
+        return hold_buffer(session, value, element or _BYTE, is_decisive=is_decisive)
+    if isinstance(value, np.integer | np.floating):
+        return ScalarArgument(
+            element=element or ElementType(value.dtype.name), values=(value.item(),)
+        )
+    if value is None:
+        return HeldBuffer(element=element or _BYTE, count=0)
+    if isinstance(value, cl.LocalMemory):
+        return LocalArgument(bytes=value.size)
+    raw = type(value).__name__.encode()  # what tells structures, images and samplers apart
+    if isinstance(value, np.generic | np.ndarray | bytes):
+        raw = value if isinstance(value, bytes) else value.tobytes()
+        if parameter.value_bytes not in (0, len(raw)):
             raise SignatureError(
-                f"argument {parameter}: shared virtual memory given; its content cannot be kept "
-                "unchanged while sampling. Give a pyopencl.Buffer"
+                f"argument {parameter}: {len(raw)} bytes given; give all {parameter.value_bytes}"
             )
-        is_memory = isinstance(value, cl.MemoryObjectHolder)
-        is_buffer = isinstance(value, cl.Buffer)
-        is_written_image = is_memory and not is_buffer and not parameter.is_const
-        if is_written_image and not can_be_copied(value):
-            raise SignatureError(
-                f"argument {parameter}: an image that the kernel may write, and that cannot be "
-                "copied; give a 2-D or 3-D image of its own memory, or a pyopencl.Buffer"
-            )
-        if self._types:
-            fits = isinstance(value, self._types)
-        elif isinstance(value, np.ndarray | np.void):  # lanes
-            fits = element is not None and value.nbytes == element.bytes
-        else:
-            fits = isinstance(value, np.generic) and (
-                element is not None and element.lanes == 1 and value.dtype == element.dtype
-            )
-        if not fits:
-            given = type(value).__name__
-            raise SignatureError(f"argument {parameter}: {given} given; give a {self._wanted}")
-        has_context = is_memory or isinstance(value, cl.Sampler)
-        info = cl.mem_info.CONTEXT if is_memory else cl.sampler_info.CONTEXT
-        # A context that the driver has forgotten is not the session's.
-        if has_context and ask_context(value, info) != session.context:
-            raise InputError(
-                f"argument {parameter}: a {type(value).__name__} of another context given; create "
-                "it in the queue's context"
-            )
-        if is_buffer:
-            return hold_buffer(session, value, element or _BYTE, is_decisive=self._is_decisive)
-        if isinstance(value, np.integer | np.floating):
-            return ScalarArgument(
-                element=element or ElementType(value.dtype.name), values=(value.item(),)
-            )
-        if value is None:
-            return HeldBuffer(element=element or _BYTE, count=0)
-        if isinstance(value, cl.LocalMemory):
-            return LocalArgument(bytes=value.size)
-        raw = type(value).__name__.encode()  # what tells structures, images and samplers apart
-        if isinstance(value, np.generic | np.ndarray | bytes):
-            raw = value if isinstance(value, bytes) else value.tobytes()
-            if parameter.value_bytes not in (0, len(raw)):
-                raise SignatureError(
-                    f"argument {parameter}: {len(raw)} bytes given; give all "
-                    f"{parameter.value_bytes}"
-                )
-        elif isinstance(value, cl.Image):
-            raw = repr((value.format, value.width, value.height, value.depth)).encode()
-        if element is not None and element.lanes > 1 and len(raw) == element.bytes:
-            lanes = np.frombuffer(raw, dtype=element.dtype)[: element.lanes]
-            return ScalarArgument(element=element, values=tuple(lanes.tolist()))
-        return HeldBuffer(element=_BYTE, count=0, digest=hashlib.sha256(raw).hexdigest())
+    elif isinstance(value, cl.Image):
+        raw = repr((value.format, value.width, value.height, value.depth)).encode()
+    if element is not None and element.lanes > 1 and len(raw) == element.bytes:
+        lanes = np.frombuffer(raw, dtype=element.dtype)[: element.lanes]
+        return ScalarArgument(element=element, values=tuple(lanes.tolist()))
+    return HeldBuffer(element=_BYTE, count=0, digest=hashlib.sha256(raw).hexdigest())
 
 
 MOST_HELD_BYTES: Final = 2**26

@@ -59,8 +59,8 @@ from kernelcast.sampling.problems import list_recipes, prepared_problem
 from kernelcast.sampling.sampler import Sampled
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.sampling.user_objects import (
-    ArgumentPlace,
     check_objects,
+    describe_argument,
     list_arguments,
     read_kernel,
     take_argument,
@@ -479,9 +479,7 @@ def sketch_live(launch: Launch) -> tuple[Problem, DeviceDescription]:
         raise InputError(f"kernel {kernel.name}: its parameters are not known by its source")
     session = DeviceSession(describe_device(device), launch.queue.context, device)
     arguments = [
-        ArgumentPlace(parameter, is_decisive=False).describe(
-            session, take_argument(parameter, value)
-        )
+        describe_argument(session, parameter, take_argument(parameter, value), is_decisive=False)
         for parameter, value in zip(source_check.tell_sizes(kernel, parameters), given, strict=True)
     ]
     # Their contents would be read by the device.
