@@ -121,10 +121,9 @@ def event_seconds(event: cl.Event) -> float:
 
 
 def prepare_trial(
-    queue: cl.CommandQueue, program: cl.Program, buffer: cl.Buffer | None = None
+    queue: cl.CommandQueue, kernel: cl.Kernel, buffer: cl.Buffer | None = None
 ) -> Callable[[int], TrialTimes]:
     """Prepare launches of the trivial kernel; the steps of its loop are left open."""
-    kernel = cl.Kernel(program, "kc_trial")
     target = buffer or cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=4 * _WORK_ITEMS)
 
     def run(steps: int) -> TrialTimes:
@@ -176,12 +175,12 @@ def find_settled(run: Callable[[], float], kind: DeviceKind) -> float:
 
 
 def try_device(
-    description: DeviceDescription, queue: cl.CommandQueue, program: cl.Program
+    description: DeviceDescription, queue: cl.CommandQueue, kernel: cl.Kernel
 ) -> DeviceTrial:
-    """Run a program of `TRIAL_SOURCE` for some milliseconds, check its result and its timer."""
+    """Run the trivial kernel for some milliseconds, check its result and its timer."""
     out = np.empty(_WORK_ITEMS, dtype=np.float32)
     buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=out.nbytes)
-    run = prepare_trial(queue, program, buffer)
+    run = prepare_trial(queue, kernel, buffer)
 
     steps = 64
     run(steps)  # the first launch compiles
@@ -230,17 +229,16 @@ def try_device(
         launch_overhead_s=min(believed),
         asleep_s=max(min(asleep), 0.0),
         cores=cores,
-        is_dealt=_is_dealt(queue, program, steps, cores) if cores and cores > 1 else False,
+        is_dealt=_is_dealt(queue, kernel, steps, cores) if cores and cores > 1 else False,
     )
 
 
-def _is_dealt(queue: cl.CommandQueue, program: cl.Program, steps: int, cores: int) -> bool | None:
+def _is_dealt(queue: cl.CommandQueue, kernel: cl.Kernel, steps: int, cores: int) -> bool | None:
     """Tell whether the first part of the work-groups, which does all the work, runs in order while
     others have none left: one core then does it alone. None where others hide it."""
     # PoCL deals out 32 work-groups at once, and builds anew for launches of 65,536 work-items.
     part = max(_MOST_GROUPS // cores, 1)
     items = part * cores * TRIAL_LOCAL_SIZE
-    kernel = cl.Kernel(program, "kc_trial")
     taken = np.zeros(1 + part * cores, dtype=np.int32)
     buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=4 * items + taken.nbytes)
     set_trial(kernel, buffer, max(steps // 8, 1), places=part * TRIAL_LOCAL_SIZE)

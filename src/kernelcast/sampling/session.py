@@ -222,12 +222,12 @@ class DeviceSession:
     def trial(self) -> DeviceTrial:
         return recall_trial(
             self.description, self._folder,
-            lambda: try_device(self.description, self.queue, self.program(TRIAL_SOURCE, ())),
+            lambda: try_device(self.description, self.queue, self._trial_kernel),
         )  # fmt: skip
 
     @cached_property
     def run_trial(self) -> Callable[[int], TrialTimes]:
-        return prepare_trial(self.queue, self.program(TRIAL_SOURCE, ()))
+        return prepare_trial(self.queue, self._trial_kernel)
 
     @property
     def uses_event_timer(self) -> bool:
