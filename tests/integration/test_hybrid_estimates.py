@@ -28,7 +28,7 @@ def problem() -> Problem:
 
 def list_unsampled(vector: FeatureVector) -> list[str]:
     """Name the features but those of samples, which a busy machine may lack."""
-    return [name for name in vector.names if group_of(name) is not FeatureGroup.SAMPLED]
+    return [name for name in vector.values if group_of(name) is not FeatureGroup.SAMPLED]
 
 
 def _make_task(session: DeviceSession, problem: Problem) -> EstimateTask:

@@ -97,46 +97,37 @@ def _select(schema: FeatureSchema, groups: frozenset[str]) -> FeatureSchema:
 class FeatureVector:
     """Numbers of one launch; a feature that is not known is not in the vector."""
 
-    names: tuple[str, ...]
-    values: tuple[float, ...]
+    values: Mapping[str, float]
+    """By their names, in the order of the schema."""
     schema: FeatureSchema
 
     def __post_init__(self) -> None:
-        if len(self.names) != len(self.values):
-            msg = f"vector: {len(self.names)} names and {len(self.values)} values; give one each"
-            raise InputError(msg)
-        for name, value in zip(self.names, self.values, strict=True):
+        for name, value in self.values.items():
             if not math.isfinite(value):
                 msg = f"vector: {name} is {value}; leave a feature out that has no finite value"
                 raise InputError(msg)
-        have = set(self.names)
-        if strange := sorted(have.difference(self.schema.names)):
+        if strange := sorted({*self.values}.difference(self.schema.names)):
             raise InputError(
                 f"vector: {strange[0]} is not in schema {self.schema.id}; take names of one schema"
             )
-        if self.names != tuple(name for name in self.schema.names if name in have):
-            raise InputError(f"vector: names are out of the order of schema {self.schema.id}")
 
     @property
     def absent(self) -> tuple[str, ...]:
-        have = set(self.names)
-        return tuple(name for name in self.schema.names if name not in have)
+        return tuple(name for name in self.schema.names if name not in self.values)
 
     def as_dict(self) -> dict[str, float]:
-        return dict(zip(self.names, self.values, strict=True))
+        return dict(self.values)
 
     def select(self, groups: Collection[str]) -> "FeatureVector":
-        return make_vector(self.as_dict(), self.schema.select(groups))
+        return make_vector(self.values, self.schema.select(groups))
 
     def align(self) -> npt.NDArray[np.float64]:
         """Put values in the order of the schema, NaN where one is absent."""
-        have = self.as_dict()
-        return np.array([have.get(name, math.nan) for name in self.schema.names], dtype=np.float64)
+        values = [self.values.get(name, math.nan) for name in self.schema.names]
+        return np.array(values, dtype=np.float64)
 
 
 def make_vector(values: Mapping[str, float], schema: FeatureSchema) -> FeatureVector:
     """Make a vector of those values that the schema names."""
-    names = tuple(name for name in schema.names if name in values)
-    return FeatureVector(
-        names=names, values=tuple(float(values[name]) for name in names), schema=schema
-    )
+    kept = {name: float(values[name]) for name in schema.names if name in values}
+    return FeatureVector(values=kept, schema=schema)

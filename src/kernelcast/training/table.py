@@ -163,7 +163,8 @@ def tabulate(
     # A copy would count twice, and stand on both sides of a split.
     distinct: dict[object, Observation] = {}
     for _, one in sorted(by_key.items()):
-        distinct.setdefault((one.launch.key, one.runs, one.features, one.samples), one)
+        stored = tuple(_list_stored(one).items())
+        distinct.setdefault((one.launch.key, one.runs, stored, one.samples), one)
     if copies := len(by_key) - len(distinct):
         left_out["exact copies of other rows, which count once"] += copies
     rows: list[tuple[Observation, SampleRun | None]] = []

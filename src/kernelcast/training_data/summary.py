@@ -203,7 +203,7 @@ def _list_contradictions(row: Row, made: Observation) -> Iterator[str]:
     elif row["features"] is None and row["origin"] == "collected":
         yield "it was collected and has no features"
     # A table without sizes has none.
-    elif made.features is not None and not made.features.names and row["origin"] != "imported":
+    elif made.features is not None and not made.features.values and row["origin"] != "imported":
         yield "all its features are absent"
     for one in made.samples:
         if row["work_groups"] is not None and sum(one.work_groups) > row["work_groups"]:

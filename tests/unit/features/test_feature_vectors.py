@@ -68,7 +68,7 @@ def test_static_features_come_from_source_and_launch() -> None:
     assert {name.partition(".")[0] for name in found} == {"static"}
     whole = replace(problem, ndrange=NDRange(global_size=problem.ndrange.global_size))
     vector = combine(StaticSource(facts=facts, problem=whole))
-    assert "static.work_items_count" in vector.names
+    assert "static.work_items_count" in vector.values
     assert "static.work_groups_count" in vector.absent
 
 

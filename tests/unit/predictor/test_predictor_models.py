@@ -48,7 +48,7 @@ def test_outside_the_domain_the_linear_model_answers(
 ) -> None:
     """A strange launch is hardly corrected, and a warning says why."""
     values = {name: 1e6 * (one + 1) for name, one in known_row.vector.as_dict().items()}
-    vector = replace(known_row.vector, values=tuple(values.values()))
+    vector = replace(known_row.vector, values=values)
     executor = FakeExecutor(row=replace(known_row, vector=vector))
     found = make_predictor(executor, store, registry.url).estimate(PROBLEM, DEVICE.id)
     alone = make_predictor(executor, store).estimate(PROBLEM, DEVICE.id)

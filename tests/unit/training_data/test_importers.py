@@ -98,7 +98,7 @@ def test_neusight_leaves_sums_over_kernels_out(tmp_path: Path) -> None:
     found = list(find_data_set(path).read(path))
     assert len({one.key for one in found}) == len(found) == 10
     assert sum(one.measurement != "" for one in found) >= 5
-    assert not any("machine" in name for one in found for name in one.features.names)  # type: ignore[union-attr]  # all have features
+    assert not any("machine" in name for one in found for name in one.features.values)  # type: ignore[union-attr]  # all have features
     devices = tmp_path / "devices.csv"
     devices.write_bytes((REFERENCE / "neusight/devices.csv").read_bytes())
     one = next(iter(find_data_set(path).read(path)))
@@ -201,7 +201,7 @@ def test_sizes_are_what_the_tuner_says(
     ndrange = one.launch.ndrange
     assert (None if ndrange is None else ndrange.group_counts) == groups
     assert one.features is not None
-    assert bool(one.features.names) == (groups is not None)
+    assert bool(one.features.values) == (groups is not None)
 
 
 def test_results_alone_need_device_and_unit(tmp_path: Path) -> None:
