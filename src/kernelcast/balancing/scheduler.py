@@ -223,11 +223,8 @@ class DeviceState:
 
     def predict(self) -> None:
         if self.rate is not None and self.samples:
-            alone_s = self.owned.size / self.rate
             factor = _spread([pace for _, pace in self.list_paces()])
-            self.estimate = Interval(
-                seconds=alone_s, low=alone_s / factor, high=alone_s * factor, coverage=0.9
-            )
+            self.estimate = Interval.within(factor, self.owned.size / self.rate, 0.9)
 
 
 class Scheduler:

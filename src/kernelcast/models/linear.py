@@ -266,12 +266,7 @@ def make_interval(fit: LinearFit, *, coverage: float) -> Interval:
     """Turn a fit into an interval: the samples' spread and the noise of whole runs together."""
     relative = math.hypot(fit.standard_error_s / fit.seconds, BEYOND_SPREAD)
     factor = math.exp(min(student_quantile(coverage, fit.degrees_of_freedom) * relative, 5.0))
-    return Interval(
-        seconds=fit.seconds,
-        low=fit.seconds / factor,
-        high=fit.seconds * factor,
-        coverage=coverage,
-    )
+    return Interval.within(factor, fit.seconds, coverage)
 
 
 def student_quantile(coverage: float, degrees: int) -> float:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import NormalDist, mean
+from typing import Self
 
 from kernelcast.records.errors import InputError, KernelcastError
 
@@ -38,6 +39,11 @@ class Interval:
     """Upper end, ``seconds <= high``."""
     coverage: float
     """Share of cases in which the true time is meant to lie inside, between 0 and 1."""
+
+    @classmethod
+    def within(cls, factor: float, seconds: float, coverage: float) -> Self:
+        """Put ends around a time that are a factor away from it."""
+        return cls(seconds=seconds, low=seconds / factor, high=seconds * factor, coverage=coverage)
 
     def __post_init__(self) -> None:
         if not 0 < self.low <= self.seconds <= self.high < math.inf:  # NaN fails it too

@@ -48,15 +48,13 @@ def validate_models(
     what, short = settings.split.value, dict[str, str]()
     labels = label_rows(known, settings.split)
     if settings.split is Split.DEVICE:
-        count = len(list_names(known.devices))
-        if count < LEAST_GROUPS:
-            raise InputError(describe_shortage(table, count, what, settings.rows))
+        if shortage := describe_shortage(table, settings.split, settings.rows):
+            raise InputError(shortage)
     else:
         for device in list_names(table.devices):
-            count = len(list_names(labels[known.devices == device]))
-            if count < LEAST_GROUPS:
-                own = table.take(table.devices == device)
-                short[device] = describe_shortage(own, count, what, settings.rows)
+            own = table.take(table.devices == device)
+            if shortage := describe_shortage(own, settings.split, settings.rows):
+                short[device] = shortage
     kept = ~np.isin(known.devices.astype(str), [*short])
     if not kept.any():
         raise InputError("; ".join(f"{device}: {why}" for device, why in short.items()))
@@ -135,12 +133,10 @@ def train(
     parts: list[tuple[str, TrainingTable, Split, Texts]] = []
     for device in [None] if model.is_pooled else list_names(table.devices):
         own = table if device is None else table.take(table.devices == device)
-        known = choose_rows(own, ALL_ROWS)
-        kernels = len(list_names(known.kernels))
-        if kernels < LEAST_GROUPS:
-            shortage = describe_shortage(own, kernels, Split.KERNEL.value)
+        if shortage := describe_shortage(own, Split.KERNEL):
             refused[name_model(name, device)] = shortage
             continue
+        known = choose_rows(own, ALL_ROWS)
         by_device = model.is_pooled and len(list_names(known.devices)) >= LEAST_GROUPS
         split = Split.DEVICE if by_device else Split.KERNEL
         parts.append((name_model(name, device), known, split, label_rows(known, split)))
@@ -210,12 +206,14 @@ def require_rows(table: TrainingTable) -> None:
     )
 
 
-def describe_shortage(
-    table: TrainingTable, groups: int, what: str, rows: RowFilter = ALL_ROWS
-) -> str:
+def describe_shortage(table: TrainingTable, split: Split, rows: RowFilter = ALL_ROWS) -> str:
+    """Say what is missing where a table has too few groups to learn from; else nothing."""
     devices = list_names(table.devices)
     measured = choose_rows(table, ALL_ROWS)
     counting = choose_rows(table, rows)
+    groups = len(list_names(label_rows(counting, split)))
+    if groups >= LEAST_GROUPS:
+        return ""
     sampled = int(np.count_nonzero(np.isfinite(counting.linear_s)))
     found = [_count(len(table), "row"), f"{len(measured)} measured"]
     is_filtered = rows != ALL_ROWS
@@ -227,9 +225,9 @@ def describe_shortage(
         needed = "sampled and measured"
     more = f" --device {devices[0]}" if len(devices) == 1 else ""
     looser = ", or lower --shortest and --least-work-groups" if is_filtered else ""
-    least = _count(LEAST_GROUPS, what)
+    least = _count(LEAST_GROUPS, split.value)
     return (
-        f"{', '.join(found)}, of {_count(groups, what)}; at least {least} with "
+        f"{', '.join(found)}, of {_count(groups, split.value)}; at least {least} with "
         f"{needed} launches are needed: `kernelcast collect{more}` adds some{looser}"
     )
 

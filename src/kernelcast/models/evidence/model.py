@@ -329,10 +329,7 @@ class EvidenceModel:
             beyond = variance - self.widest.get(situation, math.inf)
             width = math.hypot(width, normal * math.sqrt(max(beyond, 0.0)))
         width = math.hypot(width, normal * math.sqrt(unseen))
-        seconds, factor = fused.seconds, math.exp(min(width, 20.0))
-        return Interval(
-            seconds=seconds, low=seconds / factor, high=seconds * factor, coverage=coverage
-        )
+        return Interval.within(math.exp(min(width, 20.0)), fused.seconds, coverage)
 
 
 CORRECTED = frozenset({Kind.SAMPLES, Kind.LEARNED, Kind.ANALYTIC})

@@ -319,10 +319,7 @@ class LaunchHistory:
         spread = student_quantile(coverage, self._degrees) * self._deviation
         # A run differs from the true middle, and our middle does too.
         factor = math.exp(min(spread * math.sqrt(1 + 1 / count), 5.0))
-        middle_s = self.middle_s
-        return Interval(
-            seconds=middle_s, low=middle_s / factor, high=middle_s * factor, coverage=coverage
-        )
+        return Interval.within(factor, self.middle_s, coverage)
 
     @property
     def noise(self) -> float:
