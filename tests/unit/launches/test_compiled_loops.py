@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.analytic.cpu.assembly_loops import list_inner_loops
-from kernelcast.analytic.cpu.layer_conditions import LayerConditions
+from kernelcast.analytic.cpu.streams import bind
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.launches.modelling.cpu_loops import (
     LoopModel,
@@ -62,7 +62,7 @@ def test_the_loop_that_is_found_executes_the_iterations(
     """Passes of the found loop, counted as it runs, times its iterations are those of the nest."""
     source = KERNELS[name]
     nest = read_loop_nest(source, {})
-    bound = LayerConditions(nest, IVY_BRIDGE).bind(SIZES)
+    bound = bind(nest, SIZES)
     compiler, assembly = compile_to_assembly(
         *write_loop(source, nest, SIZES, [*flags, "-mno-red-zone"])
     )

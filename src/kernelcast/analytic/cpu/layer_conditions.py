@@ -1,6 +1,6 @@
 """Layer conditions: what caches hold of a loop nest, from reuse distances alone.
 
-`LayerConditions` evaluates sizes, `list_transitions` solves for the sizes at which traffic changes
+`predict_by_layers` evaluates sizes, `list_transitions` solves for those at which traffic changes
 (paper, Listing 5), `advise_blocking` says how to keep it low.
 """
 
@@ -14,92 +14,81 @@ from math import ceil, gcd, inf, lcm
 from operator import mul
 
 from kernelcast.analytic.cpu.machine import CpuMachine
-from kernelcast.analytic.cpu.streams import BoundNest, bind, profile_nest
+from kernelcast.analytic.cpu.streams import bind, profile_nest
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.loop_nest import LoopNest, NestAccess
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
 from kernelcast.records.errors import InputError
 
 
-class LayerConditions:
-    """Predicts cache traffic without simulating it (paper, section 2.4.2)."""
+def predict_by_layers(
+    nest: LoopNest, machine: CpuMachine, constants: Mapping[str, int], cores: int = 1
+) -> CacheVolumes:
+    """Predict traffic without simulating it (paper, section 2.4.2), for one of the busy cores."""
+    bound = bind(nest, constants)
+    profile = profile_nest(bound, machine.line_bytes)
+    levels = []
+    loads = stores = None
+    for cache, capacity in zip(machine.caches, machine.shares(cores), strict=True):
+        horizon = profile.remembered(capacity)
+        misses, evicts = profile.missed_lines(horizon), profile.evicted_lines(horizon)
+        levels.append(
+            LevelVolume(
+                name=cache.name, hits=profile.accessed_lines() - misses, misses=misses,
+                evicts=evicts, loads=loads, stores=stores,
+            )
+        )  # fmt: skip
+        loads, stores = misses, evicts
+    memory = LevelVolume(
+        name=MEMORY, hits=loads or 0.0, misses=0.0, evicts=0.0, loads=loads, stores=stores
+    )
+    # Say what is assumed.
+    order = ", ".join(loop.name for loop in nest.loops)
+    jumping = (one.array for one in bound.accesses if one.strides[-1] and not one.is_sequential)
+    still = (one.array for one in nest.accesses if one.strides[-1].is_zero)
+    notes = [
+        f"{array}: the loops ({order}) do not pass it in the order of its memory; reuse is "
+        "estimated per line, the simulator sees it exactly"
+        for array in dict.fromkeys(jumping)
+    ]
+    notes += (*nest.notes, *note_decisions(nest))
+    notes += [
+        f"{array}: the innermost loop does not move it; its few lines are not counted"
+        for array in dict.fromkeys(still)
+    ]
+    notes += [
+        f"loop over {loop.name}: its length changes; reuse is that of a middle iteration"
+        for loop in nest.loops
+        if not loop.trips.is_parameter
+    ]
+    notes += [
+        f"{cache.name} is a victim cache: it is judged by its own size, without lines that only "
+        "the nearer cache holds"
+        for cache in machine.caches
+        if cache.is_victim
+    ]
+    return CacheVolumes(
+        predictor="lc", levels=(*levels, memory), line_bytes=machine.line_bytes,
+        iterations=profile.iterations, notes=tuple(notes),
+    )  # fmt: skip
 
-    name = "lc"
 
-    def __init__(self, nest: LoopNest, machine: CpuMachine) -> None:
-        self._nest = nest
-        self._machine = machine
-
-    def predict(self, constants: Mapping[str, int], cores: int = 1) -> CacheVolumes:
-        capacities = self._machine.shares(cores)
-        bound = self.bind(constants)
-        profile = profile_nest(bound, self._machine.line_bytes)
-        levels = []
-        loads = stores = None
-        for cache, capacity in zip(self._machine.caches, capacities, strict=True):
-            horizon = profile.remembered(capacity)
-            misses, evicts = profile.missed_lines(horizon), profile.evicted_lines(horizon)
-            levels.append(
-                LevelVolume(
-                    name=cache.name, hits=profile.accessed_lines() - misses, misses=misses,
-                    evicts=evicts, loads=loads, stores=stores,
+def list_conflicts(
+    nest: LoopNest, machine: CpuMachine, constants: Mapping[str, int]
+) -> tuple[str, ...]:
+    """Name arrays of which one iteration needs more lines in one set than a cache has ways."""
+    moving = [one for one in bind(nest, constants).accesses if one.strides[-1]]
+    notes = []
+    for cache in machine.caches:
+        for array in dict.fromkeys(one.array for one in moving):
+            lines = {one.offset // cache.line_bytes for one in moving if one.array == array}
+            crowd = max(Counter(line % cache.sets for line in lines).values())
+            if crowd > cache.ways:
+                notes.append(
+                    f"{array}: {crowd} of its lines at a time fall into one set of "
+                    f"{cache.name}, which holds {cache.ways}; pad the rows, or simulate"
                 )
-            )  # fmt: skip
-            loads, stores = misses, evicts
-        memory = LevelVolume(
-            name=MEMORY, hits=loads or 0.0, misses=0.0, evicts=0.0, loads=loads, stores=stores
-        )
-        # Say what is assumed.
-        loops = self._nest.loops
-        order = ", ".join(loop.name for loop in loops)
-        jumping = (one.array for one in bound.accesses if one.strides[-1] and not one.is_sequential)
-        still = (one.array for one in self._nest.accesses if one.strides[-1].is_zero)
-        victims = (cache.name for cache in self._machine.caches if cache.is_victim)
-        notes = [
-            f"{array}: the loops ({order}) do not pass it in the order of its memory; reuse is "
-            "estimated per line, the simulator sees it exactly"
-            for array in dict.fromkeys(jumping)
-        ]
-        notes += (*self._nest.notes, *note_decisions(self._nest))
-        notes += [
-            f"{array}: the innermost loop does not move it; its few lines are not counted"
-            for array in dict.fromkeys(still)
-        ]
-        notes += [
-            f"loop over {loop.name}: its length changes; reuse is that of a middle iteration"
-            for loop in loops
-            if not loop.trips.is_parameter
-        ]
-        notes += [
-            f"{name} is a victim cache: it is judged by its own size, without lines that only the "
-            "nearer cache holds"
-            for name in victims
-        ]
-        return CacheVolumes(
-            predictor=self.name,
-            levels=(*levels, memory),
-            line_bytes=self._machine.line_bytes,
-            iterations=profile.iterations,
-            notes=tuple(notes),
-        )
-
-    def bind(self, constants: Mapping[str, int]) -> BoundNest:
-        return bind(self._nest, constants)
-
-    def conflicts(self, constants: Mapping[str, int]) -> tuple[str, ...]:
-        """Name arrays of which one iteration needs more lines in one set than a cache has ways."""
-        moving = [one for one in self.bind(constants).accesses if one.strides[-1]]
-        notes = []
-        for cache in self._machine.caches:
-            for array in dict.fromkeys(one.array for one in moving):
-                lines = {one.offset // cache.line_bytes for one in moving if one.array == array}
-                crowd = max(Counter(line % cache.sets for line in lines).values())
-                if crowd > cache.ways:
-                    notes.append(
-                        f"{array}: {crowd} of its lines at a time fall into one set of "
-                        f"{cache.name}, which holds {cache.ways}; pad the rows, or simulate"
-                    )
-        return tuple(notes)
+    return tuple(notes)
 
 
 def note_decisions(nest: LoopNest) -> tuple[str, ...]:
@@ -137,9 +126,8 @@ def advise_blocking(
     nest: LoopNest, machine: CpuMachine, constants: Mapping[str, int], cores: int = 1
 ) -> tuple[BlockingAdvice, ...]:
     """Find blocks that fit: for each cache, the loops that help, nearest cache first."""
-    conditions = LayerConditions(nest, machine)
     # Let each loop run over whole rows, edges that a stencil leaves out included.
-    bound = conditions.bind(constants)
+    bound = bind(nest, constants)
     wide = list(bound.trips)
     for one in bound.accesses:
         moving = [place for place, stride in enumerate(one.strides) if stride]
@@ -150,7 +138,7 @@ def advise_blocking(
     # A block of less than a line of work costs more at its edges than it saves.
     smallest = ceil(profile_nest(rows, machine.line_bytes).iterations)
     found: list[BlockingAdvice] = []
-    levels = conditions.predict(constants, cores).levels[:-1]
+    levels = predict_by_layers(nest, machine, constants, cores).levels[:-1]
     for level, capacity in zip(levels, machine.shares(cores), strict=True):
         for place in range(1, len(nest.loops)) if level.misses else ():
 

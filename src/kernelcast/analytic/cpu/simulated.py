@@ -28,33 +28,26 @@ _WARM_UP, _CHECKS = 2, 50
 is asked meanwhile whether these are full."""
 
 
-class SimulatedVolumes:
-    """Predicts cache traffic by running a nest's accesses through simulated caches.
+def predict_by_simulation(
+    nest: LoopNest, machine: CpuMachine, constants: Mapping[str, int], cores: int = 1
+) -> CacheVolumes:
+    """Predict the traffic of every level for one of so many busy cores, by simulated caches.
 
-    Exact where `LayerConditions` assume: orders of loops, steps, sets and ways, addresses.
+    Exact where `predict_by_layers` assumes: orders of loops, steps, sets and ways, addresses.
     """
-
-    name = "sim"
-
-    def __init__(self, nest: LoopNest, machine: CpuMachine) -> None:
-        self._nest = nest
-        self._machine = machine
-
-    def predict(self, constants: Mapping[str, int], cores: int = 1) -> CacheVolumes:
-        """Predict the traffic of every level for one of so many busy cores."""
-        caches, notes = [], [*self._nest.notes, *note_decisions(self._nest)]
-        for cache, size in zip(self._machine.caches, self._machine.shares(cores), strict=True):
-            ways = cache.ways
-            if ways > _MOST_WAYS:
-                notes.append(
-                    f"{cache.name}: {ways} ways are taken for an unknown number; simulated with "
-                    f"{_USUAL_WAYS}"
-                )
-                ways = _USUAL_WAYS
-            whole = size - size % (ways * cache.line_bytes)
-            caches.append(replace(cache, ways=ways, size_bytes=whole))
-        found = simulate_nest(self._nest, caches, constants)
-        return replace(found, notes=(*notes, *found.notes))
+    caches, notes = [], [*nest.notes, *note_decisions(nest)]
+    for cache, size in zip(machine.caches, machine.shares(cores), strict=True):
+        ways = cache.ways
+        if ways > _MOST_WAYS:
+            notes.append(
+                f"{cache.name}: {ways} ways are taken for an unknown number; simulated with "
+                f"{_USUAL_WAYS}"
+            )
+            ways = _USUAL_WAYS
+        whole = size - size % (ways * cache.line_bytes)
+        caches.append(replace(cache, ways=ways, size_bytes=whole))
+    found = simulate_nest(nest, caches, constants)
+    return replace(found, notes=(*notes, *found.notes))
 
 
 def simulate_nest(
@@ -105,7 +98,7 @@ def simulate_nest(
     names = [*(one.name for one in caches), MEMORY]
     kinds = ("loads", "hits", "misses", "stores", "evicts")
     return CacheVolumes(
-        predictor=SimulatedVolumes.name,
+        predictor="sim",
         levels=tuple(
             LevelVolume(
                 name=name, **{kind: one / lines for kind, one in zip(kinds, counts, strict=True)}

@@ -27,9 +27,10 @@ from kernelcast.analytic.cpu.in_core import (
     OsacaProvider,
     require_osaca,
 )
-from kernelcast.analytic.cpu.layer_conditions import LayerConditions
+from kernelcast.analytic.cpu.layer_conditions import list_conflicts, predict_by_layers
 from kernelcast.analytic.cpu.machine import CpuMachine
-from kernelcast.analytic.cpu.simulated import SimulatedVolumes
+from kernelcast.analytic.cpu.simulated import predict_by_simulation
+from kernelcast.analytic.cpu.streams import bind
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.loop_nest import IterationSpace, LoopNest, list_outcomes
 from kernelcast.features.loop_nest import Listing
@@ -96,15 +97,9 @@ class LoopModel:
         if self.in_core is None and knows_loads:
             self.in_core = InstructionTable(self.machine)
 
-    @cached_property
-    def _conditions(self) -> LayerConditions:
-        return LayerConditions(self.nest, self.machine)
-
-    @cached_property
-    def _traffic(self) -> LayerConditions | SimulatedVolumes:
-        if self.predictor == "sim":
-            return SimulatedVolumes(self.nest, self.machine)
-        return self._conditions
+    def _count_traffic(self, constants: Mapping[str, int], cores: int) -> CacheVolumes:
+        predict = predict_by_simulation if self.predictor == "sim" else predict_by_layers
+        return predict(self.nest, self.machine, constants, cores)
 
     @cached_property
     def _outcomes(self) -> "list[LoopModel]":
@@ -113,14 +108,14 @@ class LoopModel:
         return [replace(self, nest=one) for one in list_outcomes(self.nest)]
 
     def predict(self, constants: Mapping[str, int], cores: int = 1) -> LoopPrediction:
-        trips = self._conditions.bind(constants).trips
+        trips = bind(self.nest, constants).trips
         mean = self._weigh(constants, has_masks=False)
-        volumes = self._traffic.predict(constants, cores)
+        volumes = self._count_traffic(constants, cores)
         terms, ecm = self.time(volumes, constants, has_masks=True)
         every = [ecm.cycles_of(cores)]
         is_known = self.in_core is not None and self.in_core.executes_all_sides
         for one in self._outcomes if self.nest.has_branches else ():
-            moved = volumes if one is self else one._traffic.predict(constants, cores)
+            moved = volumes if one is self else one._count_traffic(constants, cores)
             every.append(predict_ecm(moved, self.machine, terms).cycles_of(cores))
             every += [
                 one.time(moved, constants, has_masks=has_masks)[1].cycles_of(cores)
@@ -170,12 +165,12 @@ class LoopModel:
     def scale(self, constants: Mapping[str, int]) -> tuple[ScalingPoint, ...]:
         first = self.predict(constants)
         return scale_cores(
-            lambda cores: self._traffic.predict(constants, cores), self.machine, first.in_core
+            lambda cores: self._count_traffic(constants, cores), self.machine, first.in_core
         )
 
     def conflicts(self, constants: Mapping[str, int]) -> tuple[str, ...]:
         """Say where rows compete for few sets of a cache, which only a simulation sees."""
-        return () if self.predictor == "sim" else self._conditions.conflicts(constants)
+        return () if self.predictor == "sim" else list_conflicts(self.nest, self.machine, constants)
 
 
 def count_flops(executed: OperationCounts) -> float:
@@ -317,7 +312,7 @@ def compile_loop(
 ) -> CompiledLoop:
     """Compile a loop, find it in the assembly, and ask OSACA; what is left out is found out."""
     require_osaca()
-    bound = LayerConditions(nest, machine).bind(constants)
+    bound = bind(nest, constants)
     found, target = choose_architecture(machine, architecture)
     flags = flags or [target if one == _NATIVE else one for one in FLAGS]
     program, options = write_loop(source, nest, constants, flags)

@@ -1,21 +1,24 @@
 """Layer conditions beside the reference's, and beside simulated caches where it is silent."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kernelcast.analytic.cpu.layer_conditions import (
-    LayerConditions,
     advise_blocking,
+    list_conflicts,
     list_transitions,
+    predict_by_layers,
 )
 from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine, StreamRates, read_machine
-from kernelcast.analytic.cpu.simulated import SimulatedVolumes, simulate_nest
+from kernelcast.analytic.cpu.simulated import predict_by_simulation, simulate_nest
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.cpu_loops import LoopModel
+from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.errors import InputError
 from support.machines import IVY_BRIDGE
 
@@ -64,7 +67,7 @@ def test_leaves_out_what_the_innermost_loop_does_not_move() -> None:
         "double Y[s][n], F[s][n], A[s][s], y[n]; for (int l = 0; l < s; l++) "
         "for (int j = 0; j < n; j++) Y[l][j] = A[l][0] * F[0][j] + y[j];", {},
     )  # fmt: skip
-    volumes = LayerConditions(nest, IVY_BRIDGE).predict({"s": 1000, "n": 10**6})
+    volumes = predict_by_layers(nest, IVY_BRIDGE, {"s": 1000, "n": 10**6})
     assert volumes.levels[0].misses == 3
     assert any(note.startswith("A: the innermost loop") for note in volumes.notes)
 
@@ -72,16 +75,16 @@ def test_leaves_out_what_the_innermost_loop_does_not_move() -> None:
 def test_a_victim_cache_is_judged_alone() -> None:
     """Does not add the nearer cache's lines, as the reference tool, and says so."""
     copy = read_loop_nest(ROW + "a[i] = b[i];", {})
-    found = LayerConditions(copy, MACHINES["SkylakeSP_Gold-6148"]).predict({"N": 1_850_000})
+    found = predict_by_layers(copy, MACHINES["SkylakeSP_Gold-6148"], {"N": 1_850_000})
     assert found.levels[2].misses == 2
     assert any("victim" in note for note in found.notes)
 
 
 def test_rows_that_meet_in_one_set_are_named() -> None:
     """Warns of the paper's pathological N = 1792, and not of N = 1015."""
-    conditions = LayerConditions(LONG_RANGE, IVY_BRIDGE)
-    assert conditions.conflicts({"M": 130, "N": 1015}) == ()
-    assert conditions.conflicts({"M": 130, "N": 1792})[0].startswith("V: 13 of its lines")
+    assert list_conflicts(LONG_RANGE, IVY_BRIDGE, {"M": 130, "N": 1015}) == ()
+    [note, *_] = list_conflicts(LONG_RANGE, IVY_BRIDGE, {"M": 130, "N": 1792})
+    assert note.startswith("V: 13 of its lines")
 
 
 def test_blocks_keep_what_a_cache_loses() -> None:
@@ -108,7 +111,7 @@ def test_blocks_keep_what_a_cache_loses() -> None:
 def test_refuses_sizes_that_make_no_loop(constants: dict[str, int], reason: str) -> None:
     """Says what is missing or too small."""
     with pytest.raises(InputError, match=reason):
-        LayerConditions(FIVE_POINTS, IVY_BRIDGE).predict(constants)
+        predict_by_layers(FIVE_POINTS, IVY_BRIDGE, constants)
 
 
 def test_solves_for_sizes_of_the_nest_only() -> None:
@@ -164,7 +167,7 @@ def test_agrees_with_a_simulated_cache(name: str) -> None:
     """Counts misses and evictions of strided, transposed, tiled and repeated loops within 6 %."""
     source, constants = SOURCES[name]
     nest = read_loop_nest(source, {})
-    volumes = LayerConditions(nest, MACHINE).predict(constants)
+    volumes = predict_by_layers(nest, MACHINE, constants)
     moved = tuple(one for one in nest.accesses if not one.strides[-1].is_zero)
     for level, size in zip(volumes.levels, SIZES, strict=False):
         cache = CpuCache(name="L1", size_bytes=size, line_bytes=64, ways=size // 64)
@@ -200,8 +203,8 @@ def test_conditions_are_those_of_a_simulation(name: str) -> None:
     source, constants, taken = BRANCHES[name]
     nest = replace(read_loop_nest(source, {}), taken=taken)
     found, expected = (
-        predictor(nest, IVY_BRIDGE).predict(constants).levels[:2]
-        for predictor in (LayerConditions, SimulatedVolumes)
+        predict(nest, IVY_BRIDGE, constants).levels[:2]
+        for predict in (predict_by_layers, predict_by_simulation)
     )
     for one, other in zip(found, expected, strict=True):
         assert one.misses == pytest.approx(other.misses, rel=0.03, abs=0.01)
@@ -222,7 +225,7 @@ def test_an_answer_lies_between_both_sides() -> None:
         assert found.cycles >= before
         before = found.cycles
     always = read_loop_nest(ROW + "c[i] = b[i] * a[i];", {})
-    volumes = LayerConditions(always, IVY_BRIDGE).predict(constants)
+    volumes = predict_by_layers(always, IVY_BRIDGE, constants)
     assert ends.volumes.levels == volumes.levels
 
 
@@ -241,9 +244,9 @@ def test_masks_are_for_the_innermost_loop() -> None:
     assert columns == whole
 
 
-@pytest.mark.parametrize("predictor", [LayerConditions, SimulatedVolumes])
+@pytest.mark.parametrize("predict", [predict_by_layers, predict_by_simulation])
 def test_a_step_may_be_set_later(
-    predictor: type[LayerConditions] | type[SimulatedVolumes],
+    predict: Callable[..., CacheVolumes],
 ) -> None:
     """A loop that steps by a constant is the loop that steps by its value."""
     tile = (
@@ -252,7 +255,7 @@ def test_a_step_may_be_set_later(
     )
     for size in (24, 32):
         open_step, fixed = (
-            predictor(read_loop_nest(tile.format(step=one), {}), IVY_BRIDGE) for one in ("B", size)
+            predict(read_loop_nest(tile.format(step=one), {}), IVY_BRIDGE, {"N": 200, "B": size})
+            for one in ("B", size)
         )
-        found = open_step.predict({"N": 200, "B": size})
-        assert found.levels == fixed.predict({"N": 200}).levels
+        assert open_step.levels == fixed.levels

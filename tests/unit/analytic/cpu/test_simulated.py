@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kernelcast.analytic.cpu import simulated
 from kernelcast.analytic.cpu.cache_engine import Simulator
 from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine
-from kernelcast.analytic.cpu.simulated import NestAddresses, SimulatedVolumes, simulate_nest
+from kernelcast.analytic.cpu.simulated import NestAddresses, predict_by_simulation, simulate_nest
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, split_address
 from kernelcast.features.loop_nest import read_loop_nest
@@ -301,7 +301,7 @@ def test_counts_begin_with_a_line(
 def test_what_cannot_be_simulated_is_named() -> None:
     for sizes, said in (({"N": 100}, "-D M"), ({"N": 100, "M": 1}, "never run for M=1, N=100")):
         with pytest.raises(InputError, match=said):
-            SimulatedVolumes(FIVE_POINTS, IVY_BRIDGE).predict(sizes)
+            predict_by_simulation(FIVE_POINTS, IVY_BRIDGE, sizes)
 
 
 def change_cache(name: str, **changes: object) -> CpuMachine:
@@ -316,7 +316,7 @@ def test_unknown_associativity_is_bounded() -> None:
     """A cache described as fully associative, for want of a number, gets ways and a note."""
     cache = IVY_BRIDGE.caches[2]
     machine = change_cache("L3", ways=cache.size_bytes // cache.line_bytes)
-    [note] = SimulatedVolumes(FIVE_POINTS, machine).predict({"M": 300, "N": 300}).notes
+    [note] = predict_by_simulation(FIVE_POINTS, machine, {"M": 300, "N": 300}).notes
     assert "L3" in note
 
 
