@@ -5,7 +5,7 @@ produce one cache line of results.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate, count, islice
@@ -147,14 +147,6 @@ class EcmPrediction:
         return f"{{{' | '.join([core, *(f'{one.cycles:.1f}' for one in self.transfers)])}}}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScalingPoint:
-    cores: int
-    cycles: float
-    """Core cycles per cache line of work of all together."""
-    is_saturated: bool
-
-
 def predict_ecm(
     volumes: CacheVolumes, machine: CpuMachine, in_core: InCoreTerms | None = None
 ) -> EcmPrediction:
@@ -187,19 +179,6 @@ def predict_ecm(
         ),
         notes=tuple(dict.fromkeys(notes)),
     )  # fmt: skip
-
-
-def scale_cores(
-    predict: Callable[[int], CacheVolumes], machine: CpuMachine, in_core: InCoreTerms | None = None
-) -> tuple[ScalingPoint, ...]:
-    """Predict one core to all, with shared caches (paper, section 3.2); `predict` takes cores."""
-    points = []
-    for cores in range(1, machine.cores + 1):
-        ecm = predict_ecm(predict(cores), machine, in_core)
-        cycles = ecm.cycles_of(cores)
-        is_saturated = cycles <= ecm.memory_cycles
-        points.append(ScalingPoint(cores=cores, cycles=cycles, is_saturated=is_saturated))
-    return tuple(points)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

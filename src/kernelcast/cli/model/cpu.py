@@ -299,14 +299,14 @@ def cpu(  # noqa: PLR0913 - each is an option
     else:
         scaling = model.scale(loop.constants)
         advice = advise_blocking(nest, machine, loop.constants, cores)
-        content["scaling"] = [asdict(one) for one in scaling]
+        content["scaling"] = scaling
         content["advice"] = [asdict(one) for one in advice]
         parts += [*write_lines("loop.txt", of=loop, **rows[0]), _list_levels(loop)]
         if machine.cores > 1:
             parts.append(Table.of(scaling[:16], {
                 "cores": "whole",
-                f"ECM ({unit})": ("number", lambda one: _write(loop, unit, one.cycles)),
-                "memory": ("text", lambda one: "saturated" if one.is_saturated else ""),
+                f"ECM ({unit})": ("number", lambda one: _write(loop, unit, one["cycles"])),
+                "memory": ("text", lambda one: "saturated" if one["is_saturated"] else ""),
             }))  # fmt: skip
         parts += [*solutions, *(f"advice: {one}" for one in advice)]
         notes += model.conflicts(loop.constants)

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import prod
 from string import Template
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from llvmlite.binding import get_host_cpu_name
 
@@ -13,12 +13,10 @@ from kernelcast.analytic.cpu.assembly_loops import AssemblyLoop, list_inner_loop
 from kernelcast.analytic.cpu.ecm import (
     EcmPrediction,
     RooflinePrediction,
-    ScalingPoint,
     Unit,
     Work,
     predict_ecm,
     predict_roofline,
-    scale_cores,
 )
 from kernelcast.analytic.cpu.in_core import (
     InCoreProvider,
@@ -162,11 +160,15 @@ class LoopModel:
             (nest.executed, 1.0), *((counts, share(one) - 1) for one, counts in nest.branches)
         ])  # fmt: skip
 
-    def scale(self, constants: Mapping[str, int]) -> tuple[ScalingPoint, ...]:
-        first = self.predict(constants)
-        return scale_cores(
-            lambda cores: self._count_traffic(constants, cores), self.machine, first.in_core
-        )
+    def scale(self, constants: Mapping[str, int]) -> list[dict[str, Any]]:
+        """Predict one core to all, with shared caches (paper, section 3.2)."""
+        in_core, rows = self.predict(constants).in_core, []
+        for cores in range(1, self.machine.cores + 1):
+            ecm = predict_ecm(self._count_traffic(constants, cores), self.machine, in_core)
+            cycles = ecm.cycles_of(cores)
+            is_saturated = cycles <= ecm.memory_cycles
+            rows.append({"cores": cores, "cycles": cycles, "is_saturated": is_saturated})
+        return rows
 
     def conflicts(self, constants: Mapping[str, int]) -> tuple[str, ...]:
         """Say where rows compete for few sets of a cache, which only a simulation sees."""

@@ -293,12 +293,12 @@ class Traffic:
             lead = RELOAD_DISTANCE * (moved + stored_bytes / waves) / machine.l2_total_bytes
             overlaps = self._list_overlaps(levels, wave, lead)
         lost = 0.0
-        for one in l1.reloads:
+        for level, (reloaded, competing) in enumerate(l1.reloads):
             # Between two loads of a line lies the more of a work-group's life, the more it
             # oversubscribes its L1 cache; meanwhile every unit loads that share of a work-group.
-            skew = self.oversubscribe(machine.compute_units, loops=one.loops)
-            over = 0.0 if lead else RELOAD_DISTANCE * skew * min(1.0, one.oversubscription)
-            lost += one.bytes * (1 - _hit_ahead(rates.l2_overlap, over, lead))
+            skew = self.oversubscribe(machine.compute_units, loops=max(0, level - 1))
+            over = 0.0 if lead else RELOAD_DISTANCE * skew * min(1.0, competing)
+            lost += reloaded * (1 - _hit_ahead(rates.l2_overlap, over, lead))
         return overlaps, lost * wave
 
     def _count_repeated(self, accesses: Sequence[ListedAccess], granularity: int) -> float:

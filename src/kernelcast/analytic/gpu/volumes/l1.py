@@ -25,7 +25,7 @@ from kernelcast.analytic.gpu.volumes.listed import (
     keep_boxes,
     keep_listed,
 )
-from kernelcast.analytic.gpu.volumes.record import L1Volumes, Reload
+from kernelcast.analytic.gpu.volumes.record import L1Volumes
 from kernelcast.analytic.gpu.volumes.warps import FamilyCosts, cost_warps, list_lanes
 
 USABLE_SHARE = 0.75
@@ -192,7 +192,7 @@ class FirstCache:
             shared = sum(one.sectors_at(level) for one in loads)
             redundant = max(0.0, wanted - shared) * sector
             lost = redundant * (1 - self._rates.l1_load.at(over))
-            reloads.append(Reload(bytes=lost, oversubscription=over, loops=max(0, level - 1)))
+            reloads.append((lost, over))
             wanted = shared
         return L1Volumes(
             warp_cycles=per_warp("cycles"),

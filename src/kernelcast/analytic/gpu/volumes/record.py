@@ -8,17 +8,6 @@ SECTOR_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reload:
-    """Data that a work-group loads again since its L1 cache has not kept it."""
-
-    bytes: float
-    oversubscription: float
-    """What competes for the cache over its capacity."""
-    loops: int
-    """Innermost loops that run completely between two loads."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class L1Volumes:
     """What one average work-group asks of its compute unit's L1 cache: bytes per work-group."""
 
@@ -34,9 +23,10 @@ class L1Volumes:
     """Sectors that the loads of all warps ask for, unique within a warp's instruction only."""
     allocated_bytes: float
     compulsory_bytes: float
-    reloads: tuple[Reload, ...]
-    """Loaded again: within an iteration of all loops, from one iteration of the innermost loop to
-    the next, and so on outwards."""
+    reloads: tuple[tuple[float, float], ...]
+    """Loaded again since the cache has not kept it, and what competed for the cache over its
+    capacity: within an iteration of all loops, from one iteration of the innermost loop to the
+    next, and so on outwards."""
     stored_bytes: float
     neighbour_bytes: float = 0.0
     """Compulsory bytes that another work-group of the same compute unit has loaded."""
@@ -49,12 +39,12 @@ class L1Volumes:
     @property
     def capacity_bytes(self) -> float:
         """Loaded again since the lines were evicted."""
-        return sum(one.bytes for one in self.reloads)
+        return sum(bytes_ for bytes_, _ in self.reloads)
 
     @property
     def oversubscription(self) -> float:
         """What competes for the cache over its capacity, where that is the most."""
-        return max(one.oversubscription for one in self.reloads)
+        return max(over for _, over in self.reloads)
 
     @property
     def loaded_bytes(self) -> float:
