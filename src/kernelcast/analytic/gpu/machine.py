@@ -92,8 +92,6 @@ def time_stream(loaded: float, stored: float, load_rate: float, copy_rate: float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuMachine:
-    id: str
-    name: str
     architecture: Architecture
     compute_units: int
     warp_width: int
@@ -144,8 +142,6 @@ def read_machine(description: MachineDescription) -> GpuMachine:
     memory = description.memory("global")
     loads = memory.load_bytes_per_s if memory else {}
     return GpuMachine(
-        id=description.id,
-        name=description.name,
         architecture=family,
         compute_units=units,
         warp_width=width,
@@ -373,7 +369,7 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
     load = dram_rate or gpu.dram_load_bytes_per_s or gpu.dram_copy_bytes_per_s
     copy = dram_rate or gpu.dram_copy_bytes_per_s or load
     if not load or not copy:
-        refuse_missing(gpu.id, "the bandwidth of global memory", "bandwidth")
+        refuse_missing(machine.id, "the bandwidth of global memory", "bandwidth")
 
     def read_curve(name: str, peak: float) -> Curve:
         curve, enough = machine.curve(f"saturation/global/{name}"), _NO_ITEMS
@@ -394,7 +390,7 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
     if clock_hz is None:
         if gpu.l1_bytes_per_s is None:
             raise InputError(
-                f"machine {gpu.id}: neither clock_hz nor the bandwidth of L1 is known; `kernelcast "
+                f"machine {machine.id}: neither clock_hz nor the bandwidth of L1 is known; `kernelcast "
                 "calibrate --only clock` or `--only caches` measures it, or write it into the "
                 "machine file"
             )

@@ -87,7 +87,6 @@ class DeviceCache:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuDevice:
     id: str
-    name: str
     cores: int
     levels: tuple[DeviceCache, ...]
     """Caches, nearest first, then memory."""
@@ -193,7 +192,6 @@ def read_device(description: MachineDescription) -> CpuDevice:
         width = min(lanes, int(2 ** max(0, round(math.log2(ratio)))))
     return CpuDevice(
         id=description.id,
-        name=description.name,
         cores=cores,
         levels=tuple(levels),
         line_bytes=line.value if (line := description.caches[0].line_bytes) else 64,
