@@ -79,12 +79,12 @@ def test_osaca_is_asked_about_what_was_compiled() -> None:
     pytest.importorskip("osaca")
     nest = read_loop_nest(KERNELS["triad"], {})
     found = compile_loop(KERNELS["triad"], nest, IVY_BRIDGE, {"N": 1000}, architecture="IVB")
-    terms = found.predict(nest, 8)
+    terms = found(nest, 8)
     assert found.iterations == 4
     assert terms.non_overlapping == pytest.approx(4)
     assert any("-march=ivybridge" in note for note in terms.notes)
     half = replace(nest, executed=type(nest.executed)(operations={}, memory=nest.executed.memory))
-    assert found.predict(half, 8).non_overlapping < terms.non_overlapping
+    assert found(half, 8).non_overlapping < terms.non_overlapping
 
 
 @HAS_COMPILER

@@ -8,8 +8,9 @@ import importlib
 import importlib.util
 import warnings
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, TypeAlias
 
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.expressions.loop_nest import LoopNest
@@ -33,8 +34,6 @@ _AS_FLOAT = {
 class InCoreTerms:
     """Time of the core with all data in the nearest cache, in cycles per cache line of work."""
 
-    executes_all_sides: ClassVar[bool] = False
-    """Terms that are given serve as an `InCoreProvider` themselves."""
     overlapping: float
     """Arithmetic and stores, which go on while lines are transferred: T_OL."""
     non_overlapping: float
@@ -62,84 +61,65 @@ class InCoreTerms:
     def cycles(self) -> float:
         return max(self.hidden, self.non_overlapping)
 
-    def predict(self, _: LoopNest, __: float) -> "InCoreTerms":
-        return self
+
+InCoreProvider: TypeAlias = Callable[[LoopNest, float], InCoreTerms]
+"""Predicts the terms of so many iterations of a loop body, those of one cache line of work."""
 
 
-class InCoreProvider(Protocol):
-    """Knows the time of a loop body on a core."""
-
-    @property
-    def executes_all_sides(self) -> bool:
-        """Whether it is certain that branches are masked; else they may be jumped over as well."""
-
-    def predict(self, nest: LoopNest, iterations: float) -> InCoreTerms:
-        """Predict the terms of so many iterations, those of one cache line of work."""
-
-
-class InstructionTable:
-    """In-core terms from measured throughputs and latencies per kind of vector instruction."""
-
-    name = "table"
-    executes_all_sides = False
-
-    def __init__(self, machine: CpuMachine) -> None:
-        self._machine = machine
-
-    def predict(self, nest: LoopNest, iterations: float) -> InCoreTerms:
-        machine = self._machine
-        ports: dict[NumberClass, float] = defaultdict(float)
-        notes: list[str] = []
-        counted = unknown = 0.0
-        for operation, count in nest.executed.operations.items():
-            kind = instruction_of(operation)
-            if kind is None:
-                continue
-            lanes = count * operation.lanes
-            counted += lanes
-            facts = machine.instructions.get(kind)
-            if facts is None or facts.peak_per_s is None:
-                unknown += lanes
-                notes.append(
-                    f"{operation}: the throughput of {kind} is not known; {lanes:g} per iteration "
-                    "are left out and the time is a lower bound (kernelcast calibrate --only "
-                    f"instructions-{kind})"
-                )
-                continue
-            if operation.kind is OperationKind.DIVIDE and operation.number is NumberClass.FLOAT:
-                notes.append("divisions are taken to cost what native special functions cost")
-            flops = 2 if operation.kind is OperationKind.FUSED else 1
-            # Floating-point instructions share their ports; integer instructions have others.
-            per_cycle = facts.peak_per_s.value / (machine.cores * machine.clock_hz)
-            ports[operation.number] += flops * lanes / per_cycle
-        # What only some iterations execute only they wait for.
-        counts = {str(one): min(1.0, count) for one, count in nest.executed.operations.items()}
-        latency = 0.0
-        for name in nest.chain:
-            kind = _CHAINED.get(name, name)
-            facts = machine.instructions.get(kind)
-            wait = facts.completion_latency_s.get(1) if facts else None
-            if wait is not None:
-                latency += counts.get(name, 1.0) * wait.value * machine.clock_hz
-                continue
+def predict_by_table(machine: CpuMachine, nest: LoopNest, iterations: float) -> InCoreTerms:
+    """Predict terms from measured throughputs and latencies per kind of vector instruction."""
+    ports: dict[NumberClass, float] = defaultdict(float)
+    notes: list[str] = []
+    counted = unknown = 0.0
+    for operation, count in nest.executed.operations.items():
+        kind = instruction_of(operation)
+        if kind is None:
+            continue
+        lanes = count * operation.lanes
+        counted += lanes
+        facts = machine.instructions.get(kind)
+        if facts is None or facts.peak_per_s is None:
+            unknown += lanes
             notes.append(
-                f"each iteration waits for {name}, whose latency is not known; the time is a lower "
-                f"bound (kernelcast calibrate --only instructions-{kind})"
+                f"{operation}: the throughput of {kind} is not known; {lanes:g} per iteration "
+                "are left out and the time is a lower bound (kernelcast calibrate --only "
+                f"instructions-{kind})"
             )
-        # Compute the cycles per iteration of its loads from the nearest cache.
-        nearest = machine.caches[0].name
-        loaded = nest.executed.count_memory(MemorySpace.GLOBAL, is_store=False, in_bytes=True)
-        rate = machine.streams.reached(nearest, 1.0, 0.0, 1)
-        if rate is None and loaded:
-            refuse_missing(machine.name, f"the load bandwidth of {nearest}", "caches")
-        return InCoreTerms(
-            overlapping=iterations * max(ports.values(), default=0.0),
-            non_overlapping=iterations * (loaded / rate[1] * machine.clock_hz if rate else 0.0),
-            latency=iterations * latency,
-            provider=self.name,
-            coverage=1 - unknown / counted if counted else 1.0,
-            notes=tuple(notes),
+            continue
+        if operation.kind is OperationKind.DIVIDE and operation.number is NumberClass.FLOAT:
+            notes.append("divisions are taken to cost what native special functions cost")
+        flops = 2 if operation.kind is OperationKind.FUSED else 1
+        # Floating-point instructions share their ports; integer instructions have others.
+        per_cycle = facts.peak_per_s.value / (machine.cores * machine.clock_hz)
+        ports[operation.number] += flops * lanes / per_cycle
+    # What only some iterations execute only they wait for.
+    counts = {str(one): min(1.0, count) for one, count in nest.executed.operations.items()}
+    latency = 0.0
+    for name in nest.chain:
+        kind = _CHAINED.get(name, name)
+        facts = machine.instructions.get(kind)
+        wait = facts.completion_latency_s.get(1) if facts else None
+        if wait is not None:
+            latency += counts.get(name, 1.0) * wait.value * machine.clock_hz
+            continue
+        notes.append(
+            f"each iteration waits for {name}, whose latency is not known; the time is a lower "
+            f"bound (kernelcast calibrate --only instructions-{kind})"
         )
+    # Compute the cycles per iteration of its loads from the nearest cache.
+    nearest = machine.caches[0].name
+    loaded = nest.executed.count_memory(MemorySpace.GLOBAL, is_store=False, in_bytes=True)
+    rate = machine.streams.reached(nearest, 1.0, 0.0, 1)
+    if rate is None and loaded:
+        refuse_missing(machine.name, f"the load bandwidth of {nearest}", "caches")
+    return InCoreTerms(
+        overlapping=iterations * max(ports.values(), default=0.0),
+        non_overlapping=iterations * (loaded / rate[1] * machine.clock_hz if rate else 0.0),
+        latency=iterations * latency,
+        provider="table",
+        coverage=1 - unknown / counted if counted else 1.0,
+        notes=tuple(notes),
+    )
 
 
 def instruction_of(operation: Operation) -> str | None:
@@ -159,52 +139,44 @@ _CHAINED = {
 """Kinds of instructions by the texts of operations, as a nest's chain names them."""
 
 
-class OsacaProvider:
-    """Predicts the innermost loop that a compiler made of a nest, its label and jump included."""
-
-    name = "osaca"
-    executes_all_sides = False
-
-    def __init__(self, assembly: str, *, architecture: str, iterations: float) -> None:
-        if iterations <= 0:
-            msg = f"one pass of the loop executes {iterations} iterations; expected more than 0"
-            raise InputError(msg)
-        self._iterations = iterations
-        self._architecture = architecture.upper()
-        with warnings.catch_warnings():
-            # It uses names that newer releases of its parser generator call deprecated.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            model, instructions, self._chain = _analyse(assembly, self._architecture)
-        # A load passes an address port, then a data path; transfers need the second one.
-        paths = frozenset(model["load_throughput_default"][-1][1])
-        pressure = {
-            port: sum(float(one.port_pressure[place]) for one in instructions)
-            for place, port in enumerate(model.get_ports())
-        }
-        self._loading = max((one for port, one in pressure.items() if port in paths), default=0.0)
-        self._other = max((one for port, one in pressure.items() if port not in paths), default=0.0)
-        unknown = [one.line.strip() for one in instructions if "tp_unknown" in one.flags]
-        self._coverage = 1 - len(unknown) / len(instructions)
-        self._note = ""
-        if unknown:
-            names = list(dict.fromkeys(unknown))
-            shown = "; ".join(names[:4]) + ("; ..." if len(names) > 4 else "")
-            self._note = (
-                f"OSACA's data of {self._architecture} lacks {len(unknown)} instructions of the "
-                f"loop ({shown}): the in-core terms are lower bounds, coverage "
-                f"{100 * self._coverage:.0f} %"
-            )
-
-    def predict(self, nest: LoopNest, iterations: float) -> InCoreTerms:
-        passes = iterations / self._iterations
-        return InCoreTerms(
-            overlapping=passes * self._other,
-            non_overlapping=passes * self._loading,
-            latency=passes * self._chain,
-            provider=self.name,
-            coverage=self._coverage,
-            notes=(f"{nest.name}: {self._note}",) if self._note else (),
+def ask_osaca(assembly: str, *, architecture: str, iterations: float) -> InCoreProvider:
+    """Analyse the innermost loop that a compiler made of a nest, its label and jump included, of
+    which one pass executes so many iterations."""
+    if iterations <= 0:
+        msg = f"one pass of the loop executes {iterations} iterations; expected more than 0"
+        raise InputError(msg)
+    architecture = architecture.upper()
+    with warnings.catch_warnings():
+        # It uses names that newer releases of its parser generator call deprecated.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        model, instructions, chain = _analyse(assembly, architecture)
+    # A load passes an address port, then a data path; transfers need the second one.
+    paths = frozenset(model["load_throughput_default"][-1][1])
+    pressure = {
+        port: sum(float(one.port_pressure[place]) for one in instructions)
+        for place, port in enumerate(model.get_ports())
+    }
+    loading = max((one for port, one in pressure.items() if port in paths), default=0.0)
+    other = max((one for port, one in pressure.items() if port not in paths), default=0.0)
+    unknown = [one.line.strip() for one in instructions if "tp_unknown" in one.flags]
+    coverage = 1 - len(unknown) / len(instructions)
+    note = ""
+    if unknown:
+        names = list(dict.fromkeys(unknown))
+        shown = "; ".join(names[:4]) + ("; ..." if len(names) > 4 else "")
+        note = (
+            f"OSACA's data of {architecture} lacks {len(unknown)} instructions of the loop "
+            f"({shown}): the in-core terms are lower bounds, coverage {100 * coverage:.0f} %"
         )
+
+    def predict(nest: LoopNest, wanted: float) -> InCoreTerms:
+        passes = wanted / iterations
+        return InCoreTerms(
+            overlapping=passes * other, non_overlapping=passes * loading, latency=passes * chain,
+            provider="osaca", coverage=coverage, notes=(f"{nest.name}: {note}",) if note else (),
+        )  # fmt: skip
+
+    return predict
 
 
 def require_osaca() -> None:

@@ -390,9 +390,9 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
     if clock_hz is None:
         if gpu.l1_bytes_per_s is None:
             raise InputError(
-                f"machine {machine.id}: neither clock_hz nor the bandwidth of L1 is known; `kernelcast "
-                "calibrate --only clock` or `--only caches` measures it, or write it into the "
-                "machine file"
+                f"machine {machine.id}: neither clock_hz nor the bandwidth of L1 is known; "
+                "`kernelcast calibrate --only clock` or `--only caches` measures it, or write it "
+                "into the machine file"
             )
         notes.append(
             "clock: not in the machine description, taken from the bandwidth of L1 at "

@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from kernelcast.analytic.cpu.ecm import Unit
-from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms, OsacaProvider
+from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms, ask_osaca
 from kernelcast.analytic.cpu.layer_conditions import Transition, advise_blocking, list_transitions
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.cli import options as option
@@ -68,7 +68,7 @@ def _find_description(name: str | None) -> MachineDescription:
     raise InputError(f"which machine? Give one with --machine; calibrated here: {names}")
 
 
-def _read_terms(text: str) -> InCoreTerms:
+def _read_terms(text: str) -> InCoreProvider:
     try:
         overlapping, loads = (
             float(one) for one in text.replace("|", ",").split(",") if one.strip()
@@ -78,7 +78,8 @@ def _read_terms(text: str) -> InCoreTerms:
             f"--in-core {text!r}: expected two numbers of cycles per cache line, T_OL,T_nOL, such "
             "as 52,54"
         ) from error
-    return InCoreTerms(overlapping=overlapping, non_overlapping=loads, provider="given")
+    terms = InCoreTerms(overlapping=overlapping, non_overlapping=loads, provider="given")
+    return lambda _, __: terms
 
 
 def _choose_in_core(
@@ -234,7 +235,7 @@ def cpu(  # noqa: PLR0913 - each is an option
     machine = read_machine(_find_description(machine_name), overlapping=overlapping)
     in_core: InCoreProvider | None = None  # the instruction table
     if assembly_file is not None:
-        in_core = OsacaProvider(
+        in_core = ask_osaca(
             read_text(assembly_file, "assembly"),
             architecture=architecture or choose_architecture(machine)[0].name,
             iterations=iterations_per_pass or 0.0,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from string import Template
 from typing import Any, NamedTuple
@@ -21,8 +21,8 @@ from kernelcast.analytic.cpu.ecm import (
 from kernelcast.analytic.cpu.in_core import (
     InCoreProvider,
     InCoreTerms,
-    InstructionTable,
-    OsacaProvider,
+    ask_osaca,
+    predict_by_table,
     require_osaca,
 )
 from kernelcast.analytic.cpu.layer_conditions import list_conflicts, predict_by_layers
@@ -93,7 +93,7 @@ class LoopModel:
         nearest = self.machine.caches[0].name
         knows_loads = self.machine.streams.reached(nearest, 1.0, 0.0, 1) is not None
         if self.in_core is None and knows_loads:
-            self.in_core = InstructionTable(self.machine)
+            self.in_core = partial(predict_by_table, self.machine)
 
     def _count_traffic(self, constants: Mapping[str, int], cores: int) -> CacheVolumes:
         predict = predict_by_simulation if self.predictor == "sim" else predict_by_layers
@@ -111,7 +111,7 @@ class LoopModel:
         volumes = self._count_traffic(constants, cores)
         terms, ecm = self.time(volumes, constants, has_masks=True)
         every = [ecm.cycles_of(cores)]
-        is_known = self.in_core is not None and self.in_core.executes_all_sides
+        is_known = isinstance(self.in_core, CompiledLoop) and self.in_core.executes_all_sides
         for one in self._outcomes if self.nest.has_branches else ():
             moved = volumes if one is self else one._count_traffic(constants, cores)
             every.append(predict_ecm(moved, self.machine, terms).cycles_of(cores))
@@ -147,7 +147,7 @@ class LoopModel:
         terms = None
         if self.in_core is not None:
             executed = self._weigh(constants, has_masks=has_masks)
-            terms = self.in_core.predict(replace(self.nest, executed=executed), volumes.iterations)
+            terms = self.in_core(replace(self.nest, executed=executed), volumes.iterations)
         return terms, predict_ecm(volumes, self.machine, terms)
 
     def _weigh(self, constants: Mapping[str, int], *, has_masks: bool) -> OperationCounts:
@@ -248,7 +248,7 @@ class CompiledLoop:
     """The loop of the assembly that executes most of the source's."""
     iterations: int
     """Of the source's loop that one pass of it executes."""
-    osaca: OsacaProvider
+    osaca: InCoreProvider
     whole: OperationCounts
     """What an iteration executes of which OSACA's terms are: of a loop that executes a part of it
     they are as much less."""
@@ -259,9 +259,9 @@ class CompiledLoop:
         """Whether it is certain that nothing within the loop is jumped over."""
         return not self.loop.jumps
 
-    def predict(self, nest: LoopNest, iterations: float) -> InCoreTerms:
+    def __call__(self, nest: LoopNest, iterations: float) -> InCoreTerms:
         share = _total(nest.executed) / _total(self.whole)
-        terms = self.osaca.predict(nest, iterations * share)
+        terms = self.osaca(nest, iterations * share)
         return replace(terms, notes=(*terms.notes, *self.notes))
 
 
@@ -339,7 +339,7 @@ def compile_loop(
         notes.append(f"the compiled loop holds {loop.jumps} jumps: all sides are counted")
     if loop.calls:
         notes.append(f"the compiled loop calls {', '.join(loop.calls)}: the terms are lower bounds")
-    osaca = OsacaProvider(loop.body, architecture=found.name, iterations=iterations)
+    osaca = ask_osaca(loop.body, architecture=found.name, iterations=iterations)
     return CompiledLoop(
         loop=loop, iterations=iterations, osaca=osaca, whole=nest.executed, notes=tuple(notes)
     )

@@ -4,8 +4,8 @@ import pytest
 
 from kernelcast.analytic.cpu.in_core import (
     InCoreTerms,
-    InstructionTable,
-    OsacaProvider,
+    ask_osaca,
+    predict_by_table,
 )
 from kernelcast.analytic.cpu.machine import CpuMachine, StreamRates, read_machine
 from kernelcast.expressions.loop_nest import LoopNest
@@ -32,7 +32,7 @@ BODY = """.L4:
 
 def test_adds_up_operations_and_loads() -> None:
     """Takes 16 flops at 8 a cycle, and 16 loads of 8 bytes at 93.1 GB/s."""
-    terms = InstructionTable(IVY).predict(TRIAD, 8)
+    terms = predict_by_table(IVY, TRIAD, 8)
     assert terms.overlapping == pytest.approx(2.0)
     assert terms.non_overlapping == pytest.approx(128 / (93.1 / 3))
     assert (terms.coverage, terms.latency, terms.notes) == (1.0, 0.0, ())
@@ -47,10 +47,10 @@ def with_latency(machine: CpuMachine, seconds: float) -> CpuMachine:
 
 def test_a_chain_costs_its_latency() -> None:
     """Waits three cycles for each of eight additions, which is longer than their throughput."""
-    terms = InstructionTable(with_latency(IVY, 1e-9)).predict(SUM, 8)
+    terms = predict_by_table(with_latency(IVY, 1e-9), SUM, 8)
     assert terms.latency == pytest.approx(24)
     assert terms.hidden == terms.latency > terms.overlapping
-    unknown = InstructionTable(IVY).predict(SUM, 8)
+    unknown = predict_by_table(IVY, SUM, 8)
     assert unknown.latency == 0
     assert any(
         "whose latency is not known; the time is a lower bound" in one for one in unknown.notes
@@ -59,11 +59,11 @@ def test_a_chain_costs_its_latency() -> None:
 
 def test_what_is_not_known_is_not_free_in_silence() -> None:
     bare = replace(IVY, instructions={"fp64": InstructionFacts(name="fp64")})
-    terms = InstructionTable(bare).predict(TRIAD, 8)
+    terms = predict_by_table(bare, TRIAD, 8)
     assert terms.coverage == 0
     assert any("lower bound" in note and "instructions-fp64" in note for note in terms.notes)
     with pytest.raises(InputError, match="load bandwidth of L1"):
-        InstructionTable(replace(IVY, streams=StreamRates())).predict(TRIAD, 8)
+        predict_by_table(replace(IVY, streams=StreamRates()), TRIAD, 8)
 
 
 def test_fused_operations_count_twice_and_integers_have_ports_of_their_own() -> None:
@@ -78,7 +78,7 @@ def test_fused_operations_count_twice_and_integers_have_ports_of_their_own() -> 
     whole = Operation(kind=OperationKind.ADD, number=NumberClass.INTEGER, bits=32)
     for counts, cycles in (({fused: 4.0}, 2.0), ({fused: 4.0, whole: 4.0}, 16.0)):
         nest = replace(SUM, chain=(), executed=OperationCounts(operations=counts, memory={}))
-        assert InstructionTable(machine).predict(nest, 8).overlapping == pytest.approx(cycles)
+        assert predict_by_table(machine, nest, 8).overlapping == pytest.approx(cycles)
 
 
 def test_refuses_impossible_terms() -> None:
@@ -88,7 +88,7 @@ def test_refuses_impossible_terms() -> None:
 
 def osaca(body: str, architecture: str = "IVB", nest: LoopNest = TRIAD) -> InCoreTerms:
     pytest.importorskip("osaca")
-    return OsacaProvider(body, architecture=architecture, iterations=4).predict(nest, 8)
+    return ask_osaca(body, architecture=architecture, iterations=4)(nest, 8)
 
 
 def test_osaca_reads_a_loop() -> None:
@@ -113,11 +113,11 @@ def test_osaca_refuses_what_it_cannot_read() -> None:
     with pytest.raises(InputError, match="holds no instructions"):
         osaca(".L4:\n")
     with pytest.raises(InputError, match="executes 0 iterations"):
-        OsacaProvider(BODY, architecture="IVB", iterations=0)
+        ask_osaca(BODY, architecture="IVB", iterations=0)
 
 
 def test_osaca_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     """Says how to install it."""
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(InputError, match=r"kernelcast\[osaca\]"):
-        OsacaProvider(BODY, architecture="IVB", iterations=4)
+        ask_osaca(BODY, architecture="IVB", iterations=4)
