@@ -8,10 +8,10 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cmp_to_key, reduce
+from functools import reduce
 from itertools import pairwise
 from math import ceil, gcd, inf, lcm
-from operator import mul
+from operator import itemgetter, mul
 
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.analytic.cpu.streams import bind, profile_nest
@@ -231,25 +231,22 @@ class _Solver:
         for one in nest.accesses:
             if not one.strides[-1].is_zero:
                 chains[one.array, one.strides].append(one)
-        read = [_read_chain(nest, chain, line_bytes) for chain in chains.values()]
+        numbers = {Symbol(SymbolKind.SCALAR, name): value for name, value in sample.items()}
+        read = [_read_chain(nest, chain, line_bytes, numbers) for chain in chains.values()]
         # Distances are whole numbers in units of 1/scale iterations, and bytes per iteration of
-        # streams with that distance; None is no distance at all.
+        # streams with that distance, or with none at all.
         self._scale = lcm(*(stride for stride, _, _ in read))
-        slopes: dict[Expr | None, int] = defaultdict(int)
+        self._endless = sum(stride for stride, first, _ in read if first is None)
+        slopes: dict[Expr, int] = defaultdict(int)
         for stride, first, others in read:
-            slopes[None if first is None else first * self._scale] += stride
+            if first is not None:
+                slopes[first * self._scale] += stride
             for distance in others:
                 slopes[distance * (self._scale // stride)] += stride
-        self._endless = slopes.pop(None, 0)
-        numbers = {Symbol(SymbolKind.SCALAR, name): value for name, value in sample.items()}
         self._distances = sorted(
-            (
-                (int(one.evaluate(numbers)), one, slope)
-                for one, slope in slopes.items()
-                if one is not None
-            ),
-            key=lambda found: -found[0],
-        )
+            ((int(one.evaluate(numbers)), one, slope) for one, slope in slopes.items()),
+            key=itemgetter(0), reverse=True,
+        )  # fmt: skip
 
     def list_level(
         self, level: str, capacity: int, values: Mapping[Symbol, int]
@@ -277,8 +274,7 @@ class _Solver:
         right -= left.constant_term
         left = left - left.constant_term
         divisor = gcd(right, *(coefficient for _, coefficient in left.products))
-        left = Expr({monomial: value // divisor for monomial, value in left.products})
-        right //= divisor
+        left, right = left.divide_terms(divisor), right // divisor
         symbols = sorted(left.symbols(), key=str)
         if symbols:
             misses = self._profile.missed_lines(horizon)
@@ -312,7 +308,7 @@ _UNIT = (Expr.constant(1), Expr.constant(-1))
 
 
 def _read_chain(
-    nest: LoopNest, chain: Sequence[NestAccess], line_bytes: int
+    nest: LoopNest, chain: Sequence[NestAccess], line_bytes: int, sample: Mapping[Symbol, int]
 ) -> tuple[int, Expr | None, list[Expr]]:
     """Read stride, the first access's return in iterations, and the others' distances in bytes."""
     strides = chain[0].strides
@@ -322,7 +318,7 @@ def _read_chain(
     for loop, outer in zip(nest.loops[:-1], strides[:-1], strict=True):
         if loop.step not in _UNIT and not outer.is_zero:
             raise _refuse(nest)
-    ordered = sorted(chain, key=cmp_to_key(_compare), reverse=True)
+    ordered = sorted(chain, key=lambda one: int(one.offset.evaluate(sample)), reverse=True)
     others = [_check(nest, one.offset - behind.offset) for one, behind in pairwise(ordered)]
     # After how many iterations an outer loop passes the same lines once more.
     for place in range(len(strides) - 2, -1, -1):
@@ -349,12 +345,6 @@ def _refuse(nest: LoopNest) -> InputError:
         "numbers, so there is no formula for its layer conditions; evaluate sizes one by one"
     )
     return InputError(msg)
-
-
-def _compare(one: NestAccess, other: NestAccess) -> int:
-    """Compare addresses for large sizes: the product of most constants decides."""
-    terms = (one.offset - other.offset).terms
-    return max(terms, key=lambda term: (len(term[0]), str(term[0])))[1] if terms else 0
 
 
 def _write(expression: Expr) -> str:
