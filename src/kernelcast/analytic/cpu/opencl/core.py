@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import log2
-from types import MappingProxyType
 
 from kernelcast.analytic.addresses import (
     GroupAddresses,
@@ -21,7 +20,7 @@ from kernelcast.analytic.addresses import (
     read_recorded,
 )
 from kernelcast.analytic.cpu.in_core import instruction_of
-from kernelcast.analytic.cpu.opencl.device import CpuDevice
+from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_function_costs
 from kernelcast.expressions import Expr, Symbol, SymbolKind, Value
 from kernelcast.expressions.accesses import AccessKind, LoopFacts, MemoryAccess, ModelledLaunch
 from kernelcast.records.operations import (
@@ -37,22 +36,6 @@ GATHER_ADDS = 2.5
 """Time per lane of a vector load or store whose lanes do not lie side by side."""
 _DIVIDER_ADDS, _DIVIDER_ADDS_PER_LANE = 4.0, 2.0
 """Time of a scalar division or square root, and per lane of a vector: they take turns."""
-_FUNCTIONS: Mapping[str, float] = MappingProxyType({
-    "exp": 0.5, "exp2": 0.5, "exp10": 0.5, "log": 0.8, "log2": 0.8, "log10": 0.8,
-    "cospi": 0.8, "sinpi": 0.8, "tanpi": 1.2,
-    "tan": 1.5, "asin": 1.5, "acos": 1.5, "atan": 1.2, "atan2": 2.0, "sinh": 1.5, "cosh": 1.5,
-    "tanh": 1.2, "pow": 16.0, "pown": 16.0, "powr": 16.0, "rootn": 16.0, "erf": 2.0, "erfc": 3.0,
-    "lgamma": 6.0, "tgamma": 6.0,
-})  # fmt: skip
-"""Time of precise functions, in calibrated cosines, on runtimes that were not measured."""
-_DIVIDER: Mapping[str, int] = MappingProxyType({
-    "sqrt": 1, "rsqrt": 2, "native_sqrt": 1, "native_rsqrt": 2, "half_sqrt": 1, "half_rsqrt": 2,
-    "native_divide": 1, "native_recip": 1, "length": 1, "distance": 1, "normalize": 2,
-    "fast_length": 1, "fast_normalize": 2, "hypot": 1,
-})  # fmt: skip
-"""Functions that are passes through the divider."""
-_BY_LANE = frozenset({"cospi", "sinpi", "tanpi", "acospi", "asinpi", "atanpi", "atan2pi", "sincos"})
-"""Functions of which vector libraries have no vector version."""
 _ELEMENT_BYTES, _SCALAR_BYTES = 4, 8
 _CHAINED = (OperationKind.ADD, OperationKind.FUSED)
 """A product that is added to a sum does not wait for the sum before it."""
@@ -261,10 +244,12 @@ def _time_special(operation: Operation, device: CpuDevice, width: int, notes: li
         adds = divider.get("divide" if is_division else name)
         if adds is not None:
             return adds * -(-lanes // device.lanes) * device.add_s / width
-    if is_division or name in _DIVIDER:
+    usual = read_function_costs()["others"]
+    passes = 1.0 if is_division else usual.divider_adds.get(name)
+    if passes is not None:
         wide = 2.0 if operation.bits == 64 else 1.0
         adds = max(_DIVIDER_ADDS, _DIVIDER_ADDS_PER_LANE * lanes * wide)
-        return _DIVIDER.get(name, 1) * adds * device.add_s / width
+        return passes * adds * device.add_s / width
     figure = "special" if operation.kind is OperationKind.SPECIAL else "native_special"
     facts = device.instructions.get(figure)
     if facts is None or facts.peak_per_s is None:
@@ -280,13 +265,12 @@ def _time_special(operation: Operation, device: CpuDevice, width: int, notes: li
         if alone is not None:
             return -(-operation.lanes // 8) * alone * scalar_s
         measured = None
-    by_lane = _BY_LANE if measured is None else measured.by_lane
-    is_scalar = lanes == 1 or name in by_lane
+    is_scalar = lanes == 1 or name in (measured or usual).by_lane
     weight = None
     if measured is not None:
         weight = (measured.scalar if is_scalar else measured.vector).get(name)
     if weight is None:
-        weight = _FUNCTIONS.get(name, 1.0) if figure == "special" else 1.0
+        weight = usual.scalar.get(name, 1.0) if figure == "special" else 1.0
     return operation.lanes * weight * (scalar_s if is_scalar else vector_s)
 
 

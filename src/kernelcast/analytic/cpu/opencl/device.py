@@ -57,7 +57,11 @@ class FunctionCosts:
 
 @lru_cache(maxsize=1)
 def read_function_costs() -> Mapping[str, FunctionCosts]:
-    """Read what was measured, by runtime; what a vector takes is as for scalars if left out."""
+    """Read what was measured, by runtime; what a vector takes is as for scalars if left out.
+
+    Of ``others``, which were not measured, divisions and roots are told in passes through the
+    divider, and functions without a time for vectors have no vector version in libraries.
+    """
     text = (resources.files(__package__) / "functions.json").read_text(encoding="utf-8")
     return {
         name: FunctionCosts(**{
