@@ -10,10 +10,16 @@ from kernelcast.launches.devices import ask_each
 from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, check_seed, check_timeout
 from kernelcast.records.device import DeviceDescription
-from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.errors import InputError, KernelcastError, KernelRunError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.problem import Problem
-from kernelcast.records.work_group_trace import Staircase, Timeline, TraceMethod, WorkGroupTrace
+from kernelcast.records.work_group_trace import (
+    Staircase,
+    StepTimes,
+    Timeline,
+    TraceMethod,
+    WorkGroupTrace,
+)
 from kernelcast.sampling.instrumented import (
     TracingLaunch,
     find_concurrency,
@@ -22,9 +28,11 @@ from kernelcast.sampling.instrumented import (
     find_staircase,
     find_steps,
 )
+from kernelcast.sampling.plan import box_near
 from kernelcast.sampling.session import DeviceSession, open_device
 from kernelcast.workers import Task
 
+_MOST_WORK_GROUPS = 1_000_000
 _TRACE = Task(entry="kernelcast.launches.tracing:trace_problem", returns=WorkGroupTrace)
 
 
@@ -36,9 +44,11 @@ class TraceSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.work_groups is not None and self.work_groups < 1:
-            msg = f"{self.work_groups} work-groups to trace; give a number of at least 1"
-            raise InputError(msg)
+        if self.work_groups is not None and not 1 <= self.work_groups <= _MOST_WORK_GROUPS:
+            raise InputError(
+                f"{self.work_groups:,} work-groups to trace; give --work-groups of at least 1, at "
+                f"most {_MOST_WORK_GROUPS:,}"
+            )
         check_seed(self.seed)
 
 
@@ -62,9 +72,7 @@ def trace_in_session(
     except InputError as error:
         traced = str(error)
     with prepared_launch(session, problem, TracingLaunch, seed=settings.seed) as launch:
-        outcome, reason = launch.run_trace(
-            traced, method=settings.method, work_groups=settings.work_groups, report=report
-        )
+        outcome, reason = _run(launch, traced, settings, report)
         probe_concurrency = launch.saturation.concurrency
     units = launch.device.compute_units
     staircase, run_length = Staircase.NOT_APPLICABLE, None
@@ -96,6 +104,32 @@ def trace_in_session(
         run_length=run_length,
         outcome=outcome,
     )
+
+
+def _run(
+    launch: TracingLaunch, traced: Kernel | str, settings: TraceSettings,
+    report: Callable[[str], None],
+) -> tuple[Timeline | StepTimes, str]:  # fmt: skip
+    """Trace the first work-groups by a clock, or by the steps of t(n) where there is none, and say
+    why so; `traced` is the kernel with marks, or why it cannot have any."""
+    counts, total = launch.ndrange.group_counts, launch.ndrange.work_group_count
+    asked = min(total, 10_000) if settings.work_groups is None else settings.work_groups
+    box = box_near(0, min(asked, total), counts)
+    marked, reason = None, "asked for"
+    if settings.method is not TraceMethod.STEPS:
+        report("building the traced kernel")
+        marked, reason = (
+            (None, traced) if isinstance(traced, str) else launch.build_marked(traced, box)
+        )
+    if marked is not None:
+        report(f"tracing {box.work_group_count:,} work-groups")
+        return launch.trace(marked, box), reason
+    if settings.method is TraceMethod.CLOCK:
+        device_id = launch.device.id
+        msg = f"{device_id}: no trace by a clock: {reason}; leave the method to kernelcast"
+        raise KernelRunError(msg)
+    report("timing launches of 1, 2, 3, ... work-groups")
+    return launch.time_steps(), reason
 
 
 def trace_on_devices(

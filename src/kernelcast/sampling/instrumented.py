@@ -13,7 +13,7 @@ import math
 import platform
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -26,7 +26,6 @@ from kernelcast.records.errors import (
     CompileError,
     DeviceError,
     DeviceLimitError,
-    InputError,
     KernelRunError,
 )
 from kernelcast.records.kernel import Kernel
@@ -36,7 +35,7 @@ from kernelcast.records.software_counters import (
     InstrumentedKernel,
     RecordedAddresses,
 )
-from kernelcast.records.work_group_trace import Staircase, StepTimes, Timeline, TraceMethod
+from kernelcast.records.work_group_trace import Staircase, StepTimes, Timeline
 from kernelcast.sampling import read_source
 from kernelcast.sampling.building import build_program
 from kernelcast.sampling.launch import OpenCLLaunch, enqueue, explained_errors
@@ -47,7 +46,6 @@ from kernelcast.sampling.session import DeviceSession
 _HAS_CYCLE_COUNTER = ("Portable Computing Language", "Intel(R) OpenCL")
 _X86 = ("x86_64", "AMD64")
 _READINGS = 256
-_MOST_WORK_GROUPS = 1_000_000
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -131,41 +129,6 @@ Marked: TypeAlias = tuple[KernelClock, cl.Kernel]
 
 
 class TracingLaunch(OpenCLLaunch):
-    def run_trace(
-        self,
-        traced: Kernel | str,
-        *,
-        method: TraceMethod,
-        work_groups: int | None,
-        report: Callable[[str], None],
-    ) -> tuple[Timeline | StepTimes, str]:
-        """Trace about the first work-groups, at most 10,000 where no number is given, by a clock,
-        or by the steps of t(n) where there is none, and say why so; `traced` is the kernel with
-        marks, or why it cannot have any."""
-        counts = self.ndrange.group_counts
-        total = math.prod(counts)
-        asked = min(total, 10_000) if work_groups is None else work_groups
-        if not 1 <= asked <= _MOST_WORK_GROUPS:
-            raise InputError(
-                f"{asked:,} work-groups to trace; give --work-groups of at least 1, at most "
-                f"{_MOST_WORK_GROUPS:,}"
-            )
-        box = box_near(0, min(asked, total), counts)
-        marked, reason = None, "asked for"
-        if method is not TraceMethod.STEPS:
-            report("building the traced kernel")
-            marked, reason = (
-                (None, traced) if isinstance(traced, str) else self.build_marked(traced, box)
-            )
-        if marked is not None:
-            report(f"tracing {box.work_group_count:,} work-groups")
-            return self.trace(marked, box), reason
-        if method is TraceMethod.CLOCK:
-            msg = f"{self.device.id}: no trace by a clock: {reason}; leave the method to kernelcast"
-            raise KernelRunError(msg)
-        report("timing launches of 1, 2, 3, ... work-groups")
-        return self.time_steps(), reason
-
     def build_marked(self, traced: Kernel, box: GroupBox) -> tuple[Marked | None, str]:
         """Build the copy that has marks with the best clock that works; say why this one."""
         obstacles, is_whole = [], box.shape == self.ndrange.group_counts
