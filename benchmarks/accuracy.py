@@ -26,7 +26,6 @@ from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.discovery import choose_device, find_devices
-from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import open_session
@@ -93,7 +92,7 @@ def _run_child(path: Path, device_id: str, trials: int) -> None:
     try:
         session = open_session(*choose_device(device_id, find_devices()))
         accesses = infer_accesses(problem.kernel, len(problem.arguments))
-        with prepared_problem(session, problem, OpenCLLaunch, seed=0, inferred=accesses) as launch:
+        with prepared_problem(session, problem, seed=0, inferred=accesses) as launch:
             launch.time_whole()  # warms up, not counted
             estimates, whole_s = [], []
             for trial in range(trials):

@@ -44,7 +44,6 @@ from kernelcast.records.observation import Observation
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import CounterSample, RecordedAddresses, SoftwareCounters
 from kernelcast.sampling.discovery import choose_device, find_devices
-from kernelcast.sampling.instrumented import CountingLaunch
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.training.settings import CPU_MODEL
 from kernelcast.training.table import read_observations
@@ -137,7 +136,7 @@ class Reader:
         """Count on the first device whose compiler takes the copy that counts."""
         for session in self._sessions if problem.buffer_bytes <= LARGEST_BYTES else ():
             try:
-                with prepared_launch(session, problem, CountingLaunch, seed=0) as launch:
+                with prepared_launch(session, problem, seed=0) as launch:
                     return count_launch(launch, problem.kernel)
             except KernelcastError as error:
                 print(f"{problem.name}: {str(error).splitlines()[0]}", flush=True)

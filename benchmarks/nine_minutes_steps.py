@@ -197,7 +197,7 @@ def measure_saturation(run: Run, item: str) -> Mapping[str, Any]:
             "registers": built.ask("NUM_REGS"), "shared_bytes": built.ask("SHARED_SIZE_BYTES"),
             "local_bytes": built.ask("LOCAL_SIZE_BYTES"),
         }  # fmt: skip
-    with prepared_launch(session, problem, OpenCLLaunch, seed=0) as launch:
+    with prepared_launch(session, problem, seed=0) as launch:
         saturation = launch.saturation
         found |= {
             "work_groups": launch.ndrange.work_group_count, "by_rules": saturation.computed,
@@ -222,7 +222,7 @@ def sample_kernel(
     run: Run, problem: Problem, *, rounds: int, whole_runs: int = WHOLE_RUNS
 ) -> dict[str, Any]:
     """Time windows of 2 to 4 P_sat, cold and behind a warm-up, and whole runs around them."""
-    with prepared_launch(run.session, problem, OpenCLLaunch, seed=0) as launch:
+    with prepared_launch(run.session, problem, seed=0) as launch:
         ndrange = launch.ndrange
         unit, total = launch.saturation.concurrency, ndrange.work_group_count
         active = find_active_groups(problem.kernel, ndrange, problem.arguments)
@@ -344,7 +344,7 @@ def count_launches(run: Run, names: Sequence[str]) -> None:
     for name in names:
         try:
             problem = _problem_to_count(run, name)
-            with prepared_launch(run.session, problem, OpenCLLaunch, seed=0) as launch:
+            with prepared_launch(run.session, problem, seed=0) as launch:
                 launch.time_whole()
         except KernelRunError:
             raise
@@ -358,8 +358,8 @@ def measure_ladders(run: Run, item: str) -> Mapping[str, Any]:
     count = (1 << 20) if run.is_small else (64 << 20)
     session, rows = run.session, []
     with (
-        prepared_launch(session, make_stream(f"kc_{timed}", count), OpenCLLaunch, seed=0) as ladder,
-        prepared_launch(session, make_stream(f"kc_{before}", count), OpenCLLaunch, seed=1) as first,
+        prepared_launch(session, make_stream(f"kc_{timed}", count), seed=0) as ladder,
+        prepared_launch(session, make_stream(f"kc_{before}", count), seed=1) as first,
     ):
         unit, total = ladder.saturation.concurrency, ladder.ndrange.work_group_count
         half = box_near(total // 2, total // 2, (total,))
@@ -409,7 +409,7 @@ def measure_memory(run: Run, item: str) -> Mapping[str, Any]:
 
 
 def _time_whole(run: Run, problem: Problem) -> tuple[int, list[float]]:
-    with prepared_launch(run.session, problem, OpenCLLaunch, seed=0) as launch:
+    with prepared_launch(run.session, problem, seed=0) as launch:
         times = [float(launch.time_whole()) for _ in range(ROUNDS)]
         return launch.saturation.concurrency, times
 

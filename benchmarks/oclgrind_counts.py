@@ -41,7 +41,7 @@ from kernelcast.records.operations import (
 )
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import choose_device, find_devices
-from kernelcast.sampling.instrumented import CountingLaunch, make_sample
+from kernelcast.sampling.instrumented import count_boxes, make_sample
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.problems import ProblemArguments, prepared_problem
 from kernelcast.sampling.session import DeviceSession, open_session
@@ -239,11 +239,11 @@ def count_own(session: DeviceSession, problem: Problem) -> OperationCounts:
     accesses = infer_accesses(problem.kernel, len(problem.arguments))
     with (
         session.lock,
-        prepared_problem(session, problem, CountingLaunch, seed=SEED, inferred=accesses) as launch,
+        prepared_problem(session, problem, seed=SEED, inferred=accesses) as launch,
     ):
         groups = launch.ndrange.group_counts
         whole = GroupBox(start=(0,) * len(groups), shape=groups)
-        counted = launch.count(copy, launch.build_copy(copy.kernel, copy.header), [whole])
+        counted = count_boxes(launch, copy, launch.build_copy(copy.kernel, copy.header), [whole])
         counts = make_sample(launch.ndrange, counted)
     totals = [*map(round, counts.counts.sum(axis=(0, 1)).tolist()), problem.ndrange.work_item_count]
     # What is last stands at -1, which is `ONCE`.

@@ -7,7 +7,6 @@ from kernelcast.records.errors import CompileError, DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession
 
@@ -36,7 +35,7 @@ GOOD = Problem(
 
 def prepare(session: DeviceSession, problem: Problem) -> tuple[int, ...]:
     """Prepare a problem and run it once; give the local size in use."""
-    with prepared_problem(session, problem, OpenCLLaunch, seed=0) as launch:
+    with prepared_problem(session, problem, seed=0) as launch:
         assert launch.time_whole() > 0
         return launch.ndrange.known_local_size
 

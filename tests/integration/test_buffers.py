@@ -23,7 +23,6 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.arguments import make_array
-from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.problems import ProblemArguments, prepared_problem
 from kernelcast.sampling.scratch import BufferPool
@@ -77,11 +76,11 @@ def run_box(live: LiveLaunch, accesses: Sequence[Access | None], place: int, lik
     tuple[Numbers, Numbers]
 ):  # fmt: skip
     """Run a box, and then all of the launch; give what both leave in a copy."""
-    with live.session.lock, live.hold(OpenCLLaunch, inferred=accesses) as launch:
+    with live.session.lock, live.hold(inferred=accesses) as launch:
         launch.time_boxes([BOX])
-        sampled = read(live.session.queue, launch._scratch.arguments[place], like)
+        sampled = read(live.session.queue, launch.scratch.arguments[place], like)
         launch.time_whole()
-        whole = read(live.session.queue, launch._scratch.arguments[place], like)
+        whole = read(live.session.queue, launch.scratch.arguments[place], like)
     return sampled, whole
 
 
@@ -112,12 +111,12 @@ def test_only_what_is_touched_and_written_is_copied(session: DeviceSession) -> N
     users = [put(session.queue, np.ones(ITEMS, np.float32)) for _ in range(2)]
     live = describe(session, "smooth", *users, np.int32(ITEMS))
     live.session.buffers.close()
-    with session.lock, live.hold(OpenCLLaunch, inferred=[Access.READ, None, None]) as launch:
+    with session.lock, live.hold(inferred=[Access.READ, None, None]) as launch:
         launch.time_boxes([BOX])
-        (parts,) = (one.list_all() for one in launch._scratch._ready.values())
+        (parts,) = (one.list_all() for one in launch.scratch._ready.values())
         assert sum(high - low for low, high in parts) < 1 << 16
         assert parts[0][0] <= BOX.start[0] * 256 < parts[-1][1]
-        assert launch._scratch.arguments[0] == users[0]
+        assert launch.scratch.arguments[0] == users[0]
     assert live.session.buffers.kept_bytes == users[1].size
 
 
@@ -134,8 +133,8 @@ def test_what_data_decide_is_copied_whole(session: DeviceSession) -> None:
     assert np.count_nonzero(sampled != a) == BOX.shape[0] * 64
     assert np.array_equal(read(session.queue, users[0], a), a)
     follow = describe(session, "follow", users[1], np.int32(ITEMS))
-    with session.lock, follow.hold(OpenCLLaunch, inferred=[Access.READ_WRITE, None]) as launch:
-        copy = launch._scratch.arguments[0]
+    with session.lock, follow.hold(inferred=[Access.READ_WRITE, None]) as launch:
+        copy = launch.scratch.arguments[0]
         assert np.array_equal(read(session.queue, copy, order), order)
 
 
@@ -189,7 +188,7 @@ def test_a_kernel_that_fails_leaves_buffers_alone(
     boxes = [GroupBox(start=(start,), shape=(20,)) for start in range(1, 200, 40)]
     with (
         session.lock,
-        live.hold(OpenCLLaunch, inferred=[None, None]) as launch,
+        live.hold(inferred=[None, None]) as launch,
         pytest.raises(KernelcastError, match=r"kernel follow could not be run"),
     ):
         launch.time_boxes(boxes)
@@ -322,7 +321,7 @@ def test_images_samplers_structures_and_null_reach_the_kernel(
     (tmp_path / "k.yaml").write_text(PICTURES)
     problem = read_problem(tmp_path / "k.yaml")
     with session.lock:
-        with prepared_problem(session, problem, OpenCLLaunch, seed=SEED) as launch:
+        with prepared_problem(session, problem, seed=SEED) as launch:
             assert launch.time_boxes([GroupBox(start=(0, 0), shape=(8, 2))])[0] > 0
             assert launch.time_whole() > 0
         held = ProblemArguments(session, problem, [Access.READ_WRITE] * 6, seed=SEED)

@@ -17,7 +17,6 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace, OperationKind
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import CounterSample, RecordedAddresses
-from kernelcast.sampling.instrumented import CountingLaunch
 from kernelcast.sampling.session import DeviceSession
 from support.address_sets import bind_group, enumerate_offsets
 from support.problems import buffer_of, number_of, write_problem
@@ -30,7 +29,7 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*/reference.py"
 def _count(
     session: DeviceSession, problem: Problem
 ) -> tuple[NDRange, CounterSample, RecordedAddresses]:
-    with prepared_launch(session, problem, CountingLaunch, seed=0) as launch:
+    with prepared_launch(session, problem, seed=0) as launch:
         return launch.ndrange, *count_launch(launch, problem.kernel)
 
 

@@ -97,7 +97,7 @@ def compare(
     check_launch(session, session.whole_kernel(kernel).kernel, kernel, ndrange)
     copies = ScratchArguments(session.buffers, [user, *more], accesses)
     with OpenCLLaunch(session, kernel, ndrange, copies) as launch:
-        copy = launch._scratch.arguments[0]
+        copy = launch.scratch.arguments[0]
         assert len(launch.time_boxes(boxes)) == len(boxes)
         sampled = read(session.queue, copy, before)
         launch.time_whole()
@@ -243,5 +243,5 @@ def test_dimensions_beyond_the_third(session: DeviceSession) -> None:
     copies = ScratchArguments(session.buffers, [user], [Access.READ_WRITE])
     with OpenCLLaunch(session, kernel, ndrange, copies) as launch:
         launch.time_boxes([GroupBox(start=(5,), shape=(3,))])
-        out = read(session.queue, launch._scratch.arguments[0], np.empty((64, 8), np.uint64))
+        out = read(session.queue, launch.scratch.arguments[0], np.empty((64, 8), np.uint64))
     assert (out[20:32] == [0, 1, 1, 0] * 2).all()

@@ -12,7 +12,8 @@ from kernelcast.records.arguments import Access
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.work_group_trace import StepTimes, Timeline, TraceMethod, WorkGroupTrace
-from kernelcast.sampling.instrumented import TracingLaunch, list_clocks
+from kernelcast.sampling.instrumented import build_marked, list_clocks, trace_box
+from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import box_near
 from kernelcast.sampling.problems import ProblemArguments
 from kernelcast.sampling.scratch import ScratchArguments
@@ -108,16 +109,16 @@ def test_the_traced_kernel_computes_the_same(
     like = np.empty(problem.arguments[0].count, np.float32)
     before = read(session.queue, arguments[0], like)
     copies = ScratchArguments(session.buffers, arguments, [Access.READ_WRITE, None])
-    with TracingLaunch(session, problem.kernel, problem.ndrange, copies) as launch:
+    with OpenCLLaunch(session, problem.kernel, problem.ndrange, copies) as launch:
         box = box_near(0, work_groups, launch.ndrange.group_counts)
-        marked, reason = launch.build_marked(make_tracing_kernel(problem.kernel), box)
+        marked, reason = build_marked(launch, make_tracing_kernel(problem.kernel), box)
         if marked is None:
             pytest.skip(reason)
         launch.settle()
         launch.time_boxes([box])
-        expected = read(session.queue, launch._scratch.arguments[0], like)
-        timeline = launch.trace(marked, box)
-        written = read(session.queue, launch._scratch.arguments[0], like)
+        expected = read(session.queue, launch.scratch.arguments[0], like)
+        timeline = trace_box(launch, marked, box)
+        written = read(session.queue, launch.scratch.arguments[0], like)
     assert len(timeline.starts_s) == work_groups
     np.testing.assert_array_equal(written, expected)
     assert (written != before).any()

@@ -50,7 +50,6 @@ from kernelcast.records.problem import LaunchIdentity, Problem, identify_launch
 from kernelcast.records.samples import SampleRun, join_moments
 from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.host import read_processor_times, read_state_since
-from kernelcast.sampling.instrumented import CountingLaunch
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import SAMPLER, SamplingPlan
 from kernelcast.sampling.sampler import Sampler, choose_unit, sample_pairs
@@ -67,7 +66,7 @@ class TooLongError(KernelcastError):
 
 @dataclass(slots=True)
 class _Row:
-    launch: CountingLaunch
+    launch: OpenCLLaunch
     settings: CollectionSettings
     problem: Problem
     sampler: Sampler | WarmedSampler
@@ -119,7 +118,7 @@ def observe_launch(
 ) -> Observation:
     """Make an observation of a launch on a device that is open, to be stored under an identity."""
     kernel = problem.kernel
-    with prepared_launch(session, problem, CountingLaunch, seed=settings.seed) as launch:
+    with prepared_launch(session, problem, seed=settings.seed) as launch:
         plan = SamplingPlan(seed=settings.seed)
         sampler, weigh = open_by_source(launch, plan, kernel, problem.arguments)
         row = _Row(launch=launch, settings=settings, problem=problem, sampler=sampler, weigh=weigh)
@@ -240,7 +239,7 @@ def _find_sizes(
         usual = kernel.local_sizes[0]
         prepared = prepare_launch(kernel, {kernel.size.parameter: size}, local_size=usual)
         problem = prepared.problem.on(session.description)
-        with prepared_launch(session, problem, OpenCLLaunch, seed=settings.seed) as launch:
+        with prepared_launch(session, problem, seed=settings.seed) as launch:
             plan = SamplingPlan(seed=settings.seed)
             run = sample_by_source(launch, plan, problem.kernel, problem.arguments)
             # How often work-groups fill the device.

@@ -17,7 +17,8 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import CounterSample, RecordedAddresses, SoftwareCounters
-from kernelcast.sampling.instrumented import CountingLaunch, make_sample, read_log
+from kernelcast.sampling.instrumented import count_boxes, make_sample, read_log
+from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import box_near
 from kernelcast.workers import COUNTING
 
@@ -25,7 +26,7 @@ Chosen = TypeVar("Chosen")
 
 
 def count_launch(
-    launch: CountingLaunch,
+    launch: OpenCLLaunch,
     kernel: Kernel,
     *,
     seed: int = 0,
@@ -39,15 +40,16 @@ def count_launch(
     report(COUNTING)
     copy = write_counting_copy(kernel)
     built = launch.build_copy(copy.kernel, copy.header)
-    sample = make_sample(ndrange, launch.count(copy, built, boxes, capacity=1))
+    sample = make_sample(ndrange, count_boxes(launch, copy, built, boxes, capacity=1))
     report("recording addresses")
     recorded = choose_recorded(boxes)
     # Once to see how much there is to write down, then for good.
-    trial = launch.count(copy, built, recorded, capacity=1)
+    trial = count_boxes(launch, copy, built, recorded, capacity=1)
     most = max(int(counts[-1].max()) for _, counts, _ in trial)
     # Addresses written down per work-group at most: 64 MiB.
     capacity = max(1, min(most, (1 << 22) // ndrange.work_group_size))
-    return sample, read_log(ndrange, launch.count(copy, built, recorded, capacity=capacity))
+    logged = count_boxes(launch, copy, built, recorded, capacity=capacity)
+    return sample, read_log(ndrange, logged)
 
 
 def choose_recorded(counted: Sequence[Chosen]) -> Sequence[Chosen]:

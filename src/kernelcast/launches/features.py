@@ -39,7 +39,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun
 from kernelcast.records.software_counters import RecordedAddresses, SoftwareCounters
 from kernelcast.sampling.compiler_facts import read_compiler_facts
-from kernelcast.sampling.instrumented import CountingLaunch
+from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.session import open_device
 from kernelcast.workers import COUNTING, Task
@@ -193,7 +193,7 @@ def read_device_features(
     if FeatureGroup.COMPILER in groups:
         with _step(costs_s, "compiler facts", report):
             found.compiler = read_compiler_facts(session, problem.kernel, problem.ndrange)
-    with prepared_launch(session, problem, CountingLaunch, seed=seed) as launch:
+    with prepared_launch(session, problem, seed=seed) as launch:
         found.ndrange = launch.ndrange
         if groups & {FeatureGroup.COUNTERS, FeatureGroup.ANALYTIC}:
             with _step(costs_s, COUNTING, report):
@@ -213,7 +213,7 @@ def read_device_features(
 
 
 def add_counts(
-    found: DeviceFindings, problem: Problem, launch: CountingLaunch, *, seed: int = 0
+    found: DeviceFindings, problem: Problem, launch: OpenCLLaunch, *, seed: int = 0
 ) -> RecordedAddresses | None:
     """Count by an instrumented run; where there can be none, counts from the source stand."""
     try:

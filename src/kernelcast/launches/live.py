@@ -87,9 +87,7 @@ class LiveLaunch:
         """The queue's device."""
         return self.session.description
 
-    def hold(
-        self, launch_type: type[OpenCLLaunch], *, inferred: Sequence[Access | None]
-    ) -> AbstractContextManager[OpenCLLaunch]:
+    def hold(self, *, inferred: Sequence[Access | None]) -> AbstractContextManager[OpenCLLaunch]:
         """Prepare the launch; the buffers stay as they are, work-groups write to copies."""
         kernel, ndrange = self.problem.kernel, self.problem.ndrange
         parameters = self.session.whole_kernel(kernel).parameters
@@ -98,7 +96,7 @@ class LiveLaunch:
         with explained_errors(kernel, self.device):
             reach = find_reach(self.problem)
             copies = ScratchArguments(self.session.buffers, self.values, accesses, reach)
-        return launch_type(self.session, kernel, ndrange, copies)
+        return OpenCLLaunch(self.session, kernel, ndrange, copies)
 
 
 def describe_live(launch: Launch) -> LiveLaunch:

@@ -6,19 +6,20 @@ from contextlib import contextmanager
 from kernelcast.features.analysis import infer_accesses
 from kernelcast.launches.source_check import refuse_overruns
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.problems import Launch, prepared_problem
+from kernelcast.sampling.launch import OpenCLLaunch
+from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession
 
 
 @contextmanager
 def prepared_launch(
-    session: DeviceSession, problem: Problem, launch_type: type[Launch], *, seed: int
-) -> Iterator[Launch]:
+    session: DeviceSession, problem: Problem, *, seed: int
+) -> Iterator[OpenCLLaunch]:
     """Build a problem and keep its buffers, the device locked, for the length of the block."""
     inferred = infer_accesses(problem.kernel, len(problem.arguments))
     with (
         session.lock,
-        prepared_problem(session, problem, launch_type, seed=seed, inferred=inferred) as launch,
+        prepared_problem(session, problem, seed=seed, inferred=inferred) as launch,
     ):
         refuse_overruns(problem.kernel, launch.ndrange, problem.arguments)
         yield launch

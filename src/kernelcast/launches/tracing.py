@@ -21,13 +21,16 @@ from kernelcast.records.work_group_trace import (
     WorkGroupTrace,
 )
 from kernelcast.sampling.instrumented import (
-    TracingLaunch,
+    build_marked,
     find_concurrency,
     find_p_sat,
     find_run_length,
     find_staircase,
     find_steps,
+    time_steps,
+    trace_box,
 )
+from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import box_near
 from kernelcast.sampling.session import DeviceSession, open_device
 from kernelcast.workers import Task
@@ -71,7 +74,7 @@ def trace_in_session(
         traced: Kernel | str = make_tracing_kernel(problem.kernel)
     except InputError as error:
         traced = str(error)
-    with prepared_launch(session, problem, TracingLaunch, seed=settings.seed) as launch:
+    with prepared_launch(session, problem, seed=settings.seed) as launch:
         outcome, reason = _run(launch, traced, settings, report)
         probe_concurrency = launch.saturation.concurrency
     units = launch.device.compute_units
@@ -107,7 +110,7 @@ def trace_in_session(
 
 
 def _run(
-    launch: TracingLaunch, traced: Kernel | str, settings: TraceSettings,
+    launch: OpenCLLaunch, traced: Kernel | str, settings: TraceSettings,
     report: Callable[[str], None],
 ) -> tuple[Timeline | StepTimes, str]:  # fmt: skip
     """Trace the first work-groups by a clock, or by the steps of t(n) where there is none, and say
@@ -119,17 +122,17 @@ def _run(
     if settings.method is not TraceMethod.STEPS:
         report("building the traced kernel")
         marked, reason = (
-            (None, traced) if isinstance(traced, str) else launch.build_marked(traced, box)
+            (None, traced) if isinstance(traced, str) else build_marked(launch, traced, box)
         )
     if marked is not None:
         report(f"tracing {box.work_group_count:,} work-groups")
-        return launch.trace(marked, box), reason
+        return trace_box(launch, marked, box), reason
     if settings.method is TraceMethod.CLOCK:
         device_id = launch.device.id
         msg = f"{device_id}: no trace by a clock: {reason}; leave the method to kernelcast"
         raise KernelRunError(msg)
     report("timing launches of 1, 2, 3, ... work-groups")
-    return launch.time_steps(), reason
+    return time_steps(launch), reason
 
 
 def trace_on_devices(

@@ -15,7 +15,6 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -38,7 +37,7 @@ from kernelcast.records.software_counters import (
 from kernelcast.records.work_group_trace import Staircase, StepTimes, Timeline
 from kernelcast.sampling import read_source
 from kernelcast.sampling.building import build_program
-from kernelcast.sampling.launch import OpenCLLaunch, enqueue, explained_errors
+from kernelcast.sampling.launch import OpenCLLaunch, explained_errors
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.plan import box_near
 from kernelcast.sampling.session import DeviceSession
@@ -128,90 +127,86 @@ def check_clock(session: DeviceSession, clock: KernelClock) -> KernelClock:
 Marked: TypeAlias = tuple[KernelClock, cl.Kernel]
 
 
-class TracingLaunch(OpenCLLaunch):
-    def build_marked(self, traced: Kernel, box: GroupBox) -> tuple[Marked | None, str]:
-        """Build the copy that has marks with the best clock that works; say why this one."""
-        obstacles, is_whole = [], box.shape == self.ndrange.group_counts
-        for clock in list_clocks(self.device, traced.build_options):
-            try:
-                checked = check_clock(self._session, clock)
-                options = (*traced.build_options, *clock.build_options)
-                kernel = self.build_copy(
-                    replace(traced, build_options=options), clock.source, is_whole=is_whole
-                )
-            except (CompileError, DeviceError) as error:
-                obstacles.append(f"{clock.name}: {str(error).splitlines()[0]}")
-                continue
-            return (checked, kernel), "; ".join(["the device has a clock", *obstacles])
-        return None, "; ".join(obstacles) or "the device has no clock that kernels can read"
+def build_marked(launch: OpenCLLaunch, traced: Kernel, box: GroupBox) -> tuple[Marked | None, str]:
+    """Build the copy that has marks with the best clock that works; say why this one."""
+    obstacles, is_whole = [], box.shape == launch.ndrange.group_counts
+    for clock in list_clocks(launch.device, traced.build_options):
+        try:
+            checked = check_clock(launch.session, clock)
+            options = (*traced.build_options, *clock.build_options)
+            kernel = launch.build_copy(
+                replace(traced, build_options=options), clock.source, is_whole=is_whole
+            )
+        except (CompileError, DeviceError) as error:
+            obstacles.append(f"{clock.name}: {str(error).splitlines()[0]}")
+            continue
+        return (checked, kernel), "; ".join(["the device has a clock", *obstacles])
+    return None, "; ".join(obstacles) or "the device has no clock that kernels can read"
 
-    def trace(self, marked: Marked, box: GroupBox) -> Timeline:
-        """Run the marked kernel, and the unmarked one for comparison, twice in turn."""
-        session, (clock, kernel) = self._session, marked
-        ticks = np.zeros((box.work_group_count, 3), dtype=np.int64)  # begin, end, unit
-        plain_s = launch_s = 0.0
-        with explained_errors(self._kernel, self.device):
-            buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=ticks.nbytes)
-            try:
-                kernel.set_arg(len(self._scratch.arguments), buffer)
-                # Compiles, where a runtime does that at the first launch.
-                self._run(kernel, GroupBox(start=box.start, shape=(1,) * len(box.shape)))
-                for _ in range(2):
-                    self.settle()
-                    [plain_s] = self.time_boxes([box])
-                    self.settle()
-                    cl.enqueue_copy(session.queue, buffer, np.zeros_like(ticks))
-                    launch_s = self._run(kernel, box)
-                    if plain_s > 5.0:
-                        break
-                cl.enqueue_copy(session.queue, ticks, buffer)
-            finally:
-                session.queue.finish()
-                buffer.release()
-        missing = np.flatnonzero((ticks[:, :2] == 0).any(axis=1))
-        if missing.size:
-            msg = f"work-group {missing[0]} left no mark; the kernel was not traced as a whole"
-            raise KernelRunError(msg)
-        seconds = (ticks[:, :2] - ticks[:, 0].min()) * clock.tick_s
-        starts, finishes = seconds[:, 0], seconds[:, 1]
-        lanes = ticks[:, 2] if clock.tells_unit else pack_lanes(starts, finishes)
-        return Timeline(
-            starts_s=tuple(starts.tolist()),
-            finishes_s=tuple(finishes.tolist()),
-            lanes=tuple(lanes.tolist()),
-            lanes_are_compute_units=clock.tells_unit,
-            waves=tuple(find_waves(starts, finishes).tolist()),
-            clock=clock.name,
-            resolution_s=clock.resolution_s,
-            launch_s=launch_s,
-            plain_s=float(plain_s),
-        )
 
-    def time_steps(self) -> StepTimes:
-        """Time launches of 1, 2, 3, ... work-groups in turn; give each one's median."""
-        counts = self.ndrange.group_counts
-        # Up to three waves, as the paper's sampling points, in at most 32 launches.
-        most = min(max(16, 3 * self.saturation.concurrency), math.prod(counts))
-        stride = math.ceil(most / 32)
-        found = {box_near(0, number, counts) for number in range(stride, most + 1, stride)}
-        boxes = sorted(found, key=lambda box: box.work_group_count)
-        self.warm_up(boxes[0])
-        rounds: list[list[float]] = []
-        begin_s = time.perf_counter()
-        while len(rounds) < 3 or (len(rounds) < 15 and time.perf_counter() - begin_s < 10.0):
-            self.settle()
-            # Up and down in turn, so that a slow drift hits small and large launches alike.
-            step = -1 if len(rounds) % 2 else 1
-            rounds.append(self.time_boxes(boxes[::step])[::step])
-        sizes = tuple(box.work_group_count for box in boxes)
-        medians = tuple(float(one) for one in np.median(rounds, axis=0))
-        _, has_steps = find_steps(sizes, medians)
-        return StepTimes(work_groups=sizes, times_s=medians, has_steps=has_steps)
+def trace_box(launch: OpenCLLaunch, marked: Marked, box: GroupBox) -> Timeline:
+    """Run the marked kernel, and the unmarked one for comparison, twice in turn."""
+    session, (clock, kernel) = launch.session, marked
+    ticks = np.zeros((box.work_group_count, 3), dtype=np.int64)  # begin, end, unit
+    plain_s = launch_s = 0.0
+    with explained_errors(launch.kernel, launch.device):
+        buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=ticks.nbytes)
+        try:
+            kernel.set_arg(len(launch.scratch.arguments), buffer)
+            # Compiles, where a runtime does that at the first launch.
+            launch.run_copy(kernel, GroupBox(start=box.start, shape=(1,) * len(box.shape)))
+            for _ in range(2):
+                launch.settle()
+                [plain_s] = launch.time_boxes([box])
+                launch.settle()
+                cl.enqueue_copy(session.queue, buffer, np.zeros_like(ticks))
+                launch_s = launch.run_copy(kernel, box)
+                if plain_s > 5.0:
+                    break
+            cl.enqueue_copy(session.queue, ticks, buffer)
+        finally:
+            session.queue.finish()
+            buffer.release()
+    missing = np.flatnonzero((ticks[:, :2] == 0).any(axis=1))
+    if missing.size:
+        msg = f"work-group {missing[0]} left no mark; the kernel was not traced as a whole"
+        raise KernelRunError(msg)
+    seconds = (ticks[:, :2] - ticks[:, 0].min()) * clock.tick_s
+    starts, finishes = seconds[:, 0], seconds[:, 1]
+    lanes = ticks[:, 2] if clock.tells_unit else pack_lanes(starts, finishes)
+    return Timeline(
+        starts_s=tuple(starts.tolist()),
+        finishes_s=tuple(finishes.tolist()),
+        lanes=tuple(lanes.tolist()),
+        lanes_are_compute_units=clock.tells_unit,
+        waves=tuple(find_waves(starts, finishes).tolist()),
+        clock=clock.name,
+        resolution_s=clock.resolution_s,
+        launch_s=launch_s,
+        plain_s=float(plain_s),
+    )
 
-    def _run(self, kernel: cl.Kernel, box: GroupBox) -> float:
-        self._has_run = True
-        start = partial(enqueue, self._session.queue, kernel, self.ndrange, box)
-        return self._session.timer.by_clock(start)
+
+def time_steps(launch: OpenCLLaunch) -> StepTimes:
+    """Time launches of 1, 2, 3, ... work-groups in turn; give each one's median."""
+    counts = launch.ndrange.group_counts
+    # Up to three waves, as the paper's sampling points, in at most 32 launches.
+    most = min(max(16, 3 * launch.saturation.concurrency), math.prod(counts))
+    stride = math.ceil(most / 32)
+    found = {box_near(0, number, counts) for number in range(stride, most + 1, stride)}
+    boxes = sorted(found, key=lambda box: box.work_group_count)
+    launch.warm_up(boxes[0])
+    rounds: list[list[float]] = []
+    begin_s = time.perf_counter()
+    while len(rounds) < 3 or (len(rounds) < 15 and time.perf_counter() - begin_s < 10.0):
+        launch.settle()
+        # Up and down in turn, so that a slow drift hits small and large launches alike.
+        step = -1 if len(rounds) % 2 else 1
+        rounds.append(launch.time_boxes(boxes[::step])[::step])
+    sizes = tuple(box.work_group_count for box in boxes)
+    medians = tuple(float(one) for one in np.median(rounds, axis=0))
+    _, has_steps = find_steps(sizes, medians)
+    return StepTimes(work_groups=sizes, times_s=medians, has_steps=has_steps)
 
 
 def count_active(starts_s: Floats, finishes_s: Floats) -> tuple[Floats, Integers]:
@@ -341,50 +336,47 @@ last one that of the log's entries; and its log: site and address of each access
 execution, zeros behind the last. Shapes (counters, work-items) and (work-items, capacity, 2)."""
 
 
-class CountingLaunch(OpenCLLaunch):
-    """A launch whose work-groups can also be counted; buffers stay as they are."""
-
-    def count(
-        self,
-        instrumented: InstrumentedKernel,
-        built: cl.Kernel,
-        boxes: Sequence[GroupBox],
-        *,
-        capacity: int = 0,
-    ) -> list[Counted]:
-        """Run boxes, the first from true contents; read counters and up to `capacity` addresses."""
-        self.settle()
-        self._prepare(boxes)
-        queue, flags = self._session.queue, cl.mem_flags.READ_WRITE
-        first = len(self._scratch.arguments)
-        counted: list[Counted] = []
-        for box in boxes:
-            rows = int(np.prod(self.ndrange.work_items_of(box)[1]))
-            counts = np.empty((instrumented.counter_count + 1, rows), dtype=np.uint32)
-            log = np.empty((rows, max(1, capacity), 2), dtype=np.uint64)
-            most = min(1 << 30, self.device.max_allocation_bytes)
-            if log.nbytes > most:
-                raise DeviceLimitError(
-                    f"{self.device.id}: {rows:,} work-items with {capacity:,} addresses each "
-                    f"need {log.nbytes:,} bytes, more than {most:,}; record fewer work-groups"
-                )
-            results: tuple[npt.NDArray[np.generic], ...] = (counts, log)
-            buffers = [cl.Buffer(self._session.context, flags, size=one.nbytes) for one in results]
-            built.set_arg(first + len(buffers), np.uint32(capacity))
-            try:
-                for index, buffer in enumerate(buffers):
-                    cl.enqueue_fill_buffer(queue, buffer, np.zeros(1, np.uint8), 0, buffer.size)
-                    built.set_arg(first + index, buffer)
-                with explained_errors(self._kernel, self.device):
-                    self._session.timer.by_clock(partial(enqueue, queue, built, self.ndrange, box))
-                    for result, buffer in zip(results, buffers, strict=True):
-                        cl.enqueue_copy(queue, result, buffer)
-            finally:
-                queue.finish()
-                for buffer in buffers:
-                    buffer.release()
-            counted.append((box, counts, log))
-        return counted
+def count_boxes(
+    launch: OpenCLLaunch,
+    instrumented: InstrumentedKernel,
+    built: cl.Kernel,
+    boxes: Sequence[GroupBox],
+    *,
+    capacity: int = 0,
+) -> list[Counted]:
+    """Run boxes, the first from true contents; read counters and up to `capacity` addresses."""
+    launch.settle()
+    launch.prepare(boxes)
+    queue, flags = launch.session.queue, cl.mem_flags.READ_WRITE
+    first = len(launch.scratch.arguments)
+    counted: list[Counted] = []
+    for box in boxes:
+        rows = int(np.prod(launch.ndrange.work_items_of(box)[1]))
+        counts = np.empty((instrumented.counter_count + 1, rows), dtype=np.uint32)
+        log = np.empty((rows, max(1, capacity), 2), dtype=np.uint64)
+        most = min(1 << 30, launch.device.max_allocation_bytes)
+        if log.nbytes > most:
+            raise DeviceLimitError(
+                f"{launch.device.id}: {rows:,} work-items with {capacity:,} addresses each "
+                f"need {log.nbytes:,} bytes, more than {most:,}; record fewer work-groups"
+            )
+        results: tuple[npt.NDArray[np.generic], ...] = (counts, log)
+        buffers = [cl.Buffer(launch.session.context, flags, size=one.nbytes) for one in results]
+        built.set_arg(first + len(buffers), np.uint32(capacity))
+        try:
+            for index, buffer in enumerate(buffers):
+                cl.enqueue_fill_buffer(queue, buffer, np.zeros(1, np.uint8), 0, buffer.size)
+                built.set_arg(first + index, buffer)
+            with explained_errors(launch.kernel, launch.device):
+                launch.run_copy(built, box)
+                for result, buffer in zip(results, buffers, strict=True):
+                    cl.enqueue_copy(queue, result, buffer)
+        finally:
+            queue.finish()
+            for buffer in buffers:
+                buffer.release()
+        counted.append((box, counts, log))
+    return counted
 
 
 def make_sample(ndrange: NDRange, counted: Sequence[Counted]) -> CounterSample:

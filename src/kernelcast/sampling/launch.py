@@ -139,7 +139,7 @@ class OpenCLLaunch:
         ndrange: NDRange,
         arguments: WrittenArguments,
     ) -> None:
-        self._session, self._kernel, self._scratch = session, kernel, arguments
+        self.session, self.kernel, self.scratch = session, kernel, arguments
         self.watching: Callable[[], AbstractContextManager[object]] = nullcontext
         """Is entered while boxes run."""
         self.device, self.ndrange = session.description, ndrange
@@ -155,31 +155,37 @@ class OpenCLLaunch:
             self.saturation = known[key]
 
     def _set_arguments(self, kernel: cl.Kernel) -> None:
-        for index, argument in enumerate(self._scratch.arguments):
+        for index, argument in enumerate(self.scratch.arguments):
             kernel.set_arg(index, argument)
 
     def build_copy(self, copy: Kernel, header: str, *, is_whole: bool = False) -> cl.Kernel:
         """Build a copy of the kernel behind functions of ours, since the prelude renames what they
         call, and set its arguments; one that is only run whole needs no prelude."""
-        own = self._kernel
+        own = self.kernel
         if is_whole or not needs_prelude(own.source, copy.build_options, own.name):
             text = mark_line(copy.source_name) + copy.source
         else:
             text = add_prelude(copy.source, self.ndrange, source_name=copy.source_name)
-        built = get_kernel(self._session.program(header + text, copy.build_options), copy)
+        built = get_kernel(self.session.program(header + text, copy.build_options), copy)
         with explained_errors(copy, self.device):
             self._set_arguments(built)
         return built
+
+    def run_copy(self, copy: cl.Kernel, box: GroupBox) -> float:
+        """Run a box with a copy; give its time by the clock, in seconds."""
+        self._has_run = True
+        start = partial(enqueue, self.session.queue, copy, self.ndrange, box)
+        return self.session.timer.by_clock(start)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._scratch.release()
+        self.scratch.release()
 
     @property
     def launch_overhead_s(self) -> float:
-        return self._session.trial.launch_overhead_s
+        return self.session.trial.launch_overhead_s
 
     def warm_up(self, box: GroupBox) -> None:
         # Once per compiled kernel and local size on this device.
@@ -189,36 +195,37 @@ class OpenCLLaunch:
         worked_s = sum(self.time_boxes([box]))
         beside_s = max(time.perf_counter() - begin_s - worked_s, 0.0)
         # rusticl compiles now; where events are believed, they tell of it.
-        self._session.building_s += 0.0 if self._session.uses_event_timer else beside_s
-        self._session.trials_s += worked_s
+        self.session.building_s += 0.0 if self.session.uses_event_timer else beside_s
+        self.session.trials_s += worked_s
         self._has_run = False  # its work-group is not sampled again
         self._window.warmed.add(self.ndrange.known_local_size)
 
     def settle(self, *, keeps_contents: bool = False) -> None:
         if self._has_run_whole or (self._has_run and not keeps_contents):
             self._refresh()
-        self._session.settle()
+        self.session.settle()
         # Buffers lie in caches when the launch is repeated, and else not at a sample.
-        if self._session.works_in_host_memory:
-            buffers = self._scratch.whole_buffers
+        if self.session.works_in_host_memory:
+            buffers = self.scratch.whole_buffers
             if sum(size for _, size in buffers) <= _MOST_CACHED_BYTES:
-                self._session.touch(buffers, 64)
+                self.session.touch(buffers, 64)
 
     def _refresh(self) -> None:
-        self._scratch.refresh()
+        self.scratch.refresh()
         self._has_run = self._has_run_whole = False
 
-    def _prepare(self, boxes: Sequence[GroupBox]) -> None:
-        self._scratch.prepare(boxes)
+    def prepare(self, boxes: Sequence[GroupBox]) -> None:
+        """Have in the buffers what boxes touch, which are run next."""
+        self.scratch.prepare(boxes)
         self._has_run = True
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
-        self._prepare(boxes)
-        start = partial(enqueue_window, self._session.queue, self._window, self.ndrange)
-        with self.watching(), explained_errors(self._kernel, self.device):
+        self.prepare(boxes)
+        start = partial(enqueue_window, self.session.queue, self._window, self.ndrange)
+        with self.watching(), explained_errors(self.kernel, self.device):
             starts = [partial(start, box) for box in boxes]
-            durations = self._session.timer.by_work(starts, self.ndrange.work_group_count)
-        self._session.note_busy()
+            durations = self.session.timer.by_work(starts, self.ndrange.work_group_count)
+        self.session.note_busy()
         return durations
 
     def measure_contention(self) -> Contention | None:
@@ -227,12 +234,12 @@ class OpenCLLaunch:
 
     def time_whole(self, begin: Callable[[], object] = lambda: None) -> float:
         self._refresh()
-        self._scratch.prepare_whole()
+        self.scratch.prepare_whole()
         self._has_run = self._has_run_whole = True
         begin()
-        with explained_errors(self._kernel, self.device):
-            return self._session.timer.by_clock(
-                partial(enqueue, self._session.queue, self._whole, self.ndrange)
+        with explained_errors(self.kernel, self.device):
+            return self.session.timer.by_clock(
+                partial(enqueue, self.session.queue, self._whole, self.ndrange)
             )
 
 

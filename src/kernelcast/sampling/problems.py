@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -49,8 +49,6 @@ from kernelcast.sampling.scratch import SMALL_BYTES, KernelArgument, Reach, Writ
 from kernelcast.sampling.session import DeviceSession
 
 _SLOW_TO_MAKE = frozenset({Init.PERMUTATION, Init.FILE})
-
-Launch = TypeVar("Launch", bound=OpenCLLaunch)
 
 
 class ProblemArguments(WrittenArguments):
@@ -183,19 +181,18 @@ def check_problem(
 def prepared_problem(
     session: DeviceSession,
     problem: Problem,
-    launch_type: type[Launch],
     *,
     seed: int,
     inferred: Sequence[Access | None] | None = None,
     find_reach: Callable[[Problem], Reach | None] = lambda _: None,
-) -> Iterator[Launch]:
+) -> Iterator[OpenCLLaunch]:
     """Build a problem on a device and keep its buffers for the length of the block; its own
     accesses go before inferred ones, and `find_reach` is asked once the local size is chosen."""
     built = session.whole_kernel(problem.kernel)
     problem, accesses = check_problem(session, problem, built, inferred)
     with (
         _holding(session, problem, accesses, seed, find_reach(problem)) as held,
-        launch_type(session, problem.kernel, problem.ndrange, held) as launch,
+        OpenCLLaunch(session, problem.kernel, problem.ndrange, held) as launch,
     ):
         yield launch
 

@@ -31,7 +31,6 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.records.private_files import make_private_folder, writing
 from kernelcast.records.problem import Problem
 from kernelcast.records.yaml_files import read_text
-from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepare_whole
 from kernelcast.sampling.session import open_device
 from kernelcast.tuning.ranking import rank, several_processes
@@ -345,7 +344,7 @@ def run_tuning(
     def sample(number: int) -> TuningEvent:
         problem = problems[number].on(session.description)
         refuse_persistent(problem.kernel)
-        with prepared_launch(session, problem, OpenCLLaunch, seed=seed) as launch:
+        with prepared_launch(session, problem, seed=seed) as launch:
             settings = EstimateSettings(seed=seed)
             found, _ = sample_launch(launch, problem.kernel.name, settings)
         return TuningEvent(number=number, kind=EventKind.SAMPLED, seconds=found.seconds)

@@ -23,7 +23,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import SoftwareCounters
-from kernelcast.sampling.instrumented import CountingLaunch
+from kernelcast.sampling.launch import OpenCLLaunch
 from support.builders import make_description, make_sample_run
 from support.problems import number_of, read_example
 
@@ -77,7 +77,7 @@ def test_work_groups_that_wait_for_others_are_not_counted(features: KernelFeatur
     source = "kernel void k(global volatile int *f) { while (atomic_or(f, 0) == 0); }"
     problem = replace(features.problem, kernel=Kernel(name="k", source=source))
     found = DeviceFindings(ndrange=problem.ndrange, compute_units=2)
-    unused = cast("CountingLaunch", None)
+    unused = cast("OpenCLLaunch", None)
     assert add_counts(found, problem, unused) is None
     assert "may wait for ever" in found.notes[0]
 
@@ -94,7 +94,7 @@ def test_a_failed_device_keeps_its_error(
     assert str(failed[1]) == "it died"
     assert isinstance(answered[1], DeviceFindings)
     assert answered[1].vector is not None
-    assert ask.call_args.args[0].name == "read_device_features"
+    assert ask.call_args.args[0].entry.endswith(":read_device_features")
     ask.call_args.kwargs["report"]("stage")
     assert stages[-1] == "fake-device-0000: stage"
     whole = replace(features, devices=(failed, answered))

@@ -48,7 +48,6 @@ def record_accesses(
     from kernelcast.launches.counting import count_launch
     from kernelcast.launches.preparing import prepared_launch
     from kernelcast.sampling.discovery import choose_device, find_devices
-    from kernelcast.sampling.instrumented import CountingLaunch
     from kernelcast.sampling.session import open_session
 
     problem = source.problem
@@ -59,7 +58,7 @@ def record_accesses(
     wanted = device_id or devices[0][0].id
     session = open_session(*choose_device(wanted, devices))
     problem = problem.on(session.description)
-    with prepared_launch(session, problem, CountingLaunch, seed=0) as launch:
+    with prepared_launch(session, problem, seed=0) as launch:
         sample, addresses = count_launch(launch, problem.kernel, report=report)
     counters = summarise(source.facts, sample)
     return replace(source, ndrange=launch.ndrange, counters=counters, recorded=addresses)

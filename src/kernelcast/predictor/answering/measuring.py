@@ -53,7 +53,6 @@ from kernelcast.records.samples import SampleRun, join_moments
 from kernelcast.sampling.arguments import draw_ahead
 from kernelcast.sampling.discovery import choose_device, describe_device, find_devices_once
 from kernelcast.sampling.host import TURNS, runs_besides
-from kernelcast.sampling.instrumented import CountingLaunch
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import list_recipes, prepared_problem
 from kernelcast.sampling.sampler import Sampled
@@ -176,7 +175,7 @@ def run_estimate(
         session.whole_kernel(kernel)
         filling = f"filling {problem.buffer_bytes / 2**20:,.0f} MiB of buffers"
         begin("preparing the launch" if is_checked else filling)
-        with hold(CountingLaunch if counts else OpenCLLaunch, inferred=accesses) as launch:
+        with hold(inferred=accesses) as launch:
             if not is_checked:
                 source_check.refuse_overruns(kernel, launch.ndrange, problem.arguments)
             launch.watching = watching
@@ -221,7 +220,7 @@ def run_estimate(
                 report(COUNTING)
                 with turns.preparing():
                     try:
-                        found = task.facts or gather_facts(session, launch, problem)
+                        found = task.facts or gather_facts(launch, problem, counts=counts)
                     except KernelcastError as error:  # the sampled answer stands
                         found = str(error)
                     except Exception as error:  # noqa: BLE001 - as if a bug were none
@@ -323,7 +322,7 @@ def _depends_on_contents(kernel: Kernel) -> bool | None:
         return None
 
 
-def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem) -> LaunchFacts:
+def gather_facts(launch: OpenCLLaunch, problem: Problem, *, counts: bool) -> LaunchFacts:
     """Find everything about a launch that does not depend on samples, as a collection does."""
     from kernelcast.features.vector import CounterSource
     from kernelcast.launches.counting import count_exactly
@@ -337,6 +336,7 @@ def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem)
     )
     from kernelcast.sampling.compiler_facts import read_compiler_facts
 
+    session = launch.session
     features = read_source_features(problem, FeatureSettings(groups=frozenset(FeatureGroup)))
     found = DeviceFindings(
         ndrange=launch.ndrange,
@@ -355,9 +355,7 @@ def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem)
             del found.notes[notes:]
             found.counters = None
     if found.counters is None:
-        recorded = (
-            add_counts(found, problem, launch) if isinstance(launch, CountingLaunch) else None
-        )
+        recorded = add_counts(found, problem, launch) if counts else None
         add_analytic_findings(found, problem, device_id, recorded, with_rivals=False)
     counters = found.counters or features.counters
     warp = CounterSource(counters=counters, facts=features.facts).warp
