@@ -288,7 +288,7 @@ def collect_on_cluster(
     outcome = CollectionOutcome(devices=list(by_device.values()))
     waiting = {
         client.submit(
-            run_on_worker, kernel, device, order, store,
+            collect, replace(order, kernels=(kernel,), devices=(device,)), store,
             resources={device.id: 1, MEASUREMENT: 1},
             pure=False,
             key=f"kernelcast-{device.id}-{kernel.name}-{time.time_ns()}",
@@ -304,14 +304,14 @@ def collect_on_cluster(
             for future in [one for one in waiting if one.done()]:
                 name, on_device = waiting.pop(future)
                 try:
-                    found, is_out_of_time = future.result()
+                    found = future.result()
                 except KernelcastError as error:
                     on_device.errors[name] = str(error)
                 except Exception as error:  # noqa: BLE001 - a killed worker, a lost connection, whatever it was
                     on_device.errors[name] = f"the worker failed: {error!r}"
                 else:
-                    on_device.absorb(found)
-                    outcome.is_out_of_time |= is_out_of_time
+                    on_device.absorb(*found.devices)
+                    outcome.is_out_of_time |= found.is_out_of_time
                 report(Progress(
                     device_id=on_device.device_id, title=name, stage="done",
                     done=len(order.jobs) - len(waiting), total=len(order.jobs),
@@ -322,14 +322,6 @@ def collect_on_cluster(
         client.cancel(list(waiting), force=True)
         outcome.is_interrupted = True
     return outcome
-
-
-def run_on_worker(
-    kernel: CorpusKernel, device: DeviceDescription, order: CollectionOrder, store: Store
-) -> tuple[DeviceOutcome, bool]:
-    """Do a job on a worker, in folders of its machine; tell whether the time budget ended it."""
-    outcome = DeviceOutcome(device_id=device.id)
-    return outcome, run_job(kernel, device, order, store, outcome)
 
 
 def _list_devices() -> list[DeviceDescription]:

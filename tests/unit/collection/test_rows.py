@@ -237,10 +237,10 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Mock:
     """Make a client of one worker, a thread with one device on which each kernel ends in its own
     way."""
 
-    def run_job(kernel: CorpusKernel, *others: Any) -> bool:  # noqa: ANN401 - device, order, store
+    def run_job(kernel: CorpusKernel, *others: Any) -> bool:  # noqa: ANN401 - as collect has them
         if kernel is KERNELS[1]:
             raise KernelRunError("it died")
-        outcome: DeviceOutcome = others[-1]
+        outcome: DeviceOutcome = others[3]
         outcome.measured += 2
         outcome.kernels += 1
         return kernel is KERNELS[2]
