@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from kernelcast.models.evidence.model import BUILT_IN, model_to_json
-from kernelcast.models.persistence import StoredModel, write_model
 from kernelcast.models.time_models import FittedModel
+from kernelcast.models.validation.report import StoredModel, write_model
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.sampling.plan import SAMPLER
 

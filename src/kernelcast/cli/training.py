@@ -33,7 +33,7 @@ from kernelcast.training.settings import (
 )
 
 if TYPE_CHECKING:  # scikit-learn takes longer to import than all other commands do
-    from kernelcast.models.persistence import StoredModel
+    from kernelcast.models.validation.report import StoredModel
     from kernelcast.reports.presenter import Table
 
 DATA: Any = option.given(
@@ -115,9 +115,8 @@ def train(
     })  # fmt: skip
     name, started_s = POOLED_MODEL if is_pooled else name, time.time()
     from kernelcast.models.evidence.model import model_to_json
-    from kernelcast.models.persistence import write_model
     from kernelcast.models.time_models import make_model
-    from kernelcast.models.validation.report import summarise_report
+    from kernelcast.models.validation.report import summarise_report, write_model
     from kernelcast.models.versioned_files import write_bytes
     from kernelcast.records.observation import Observation
     from kernelcast.training import table as tables

@@ -20,10 +20,9 @@ from kernelcast.collection.settings import CollectionSettings
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.devices import choose_devices
 from kernelcast.models.evidence.model import model_to_json
-from kernelcast.models.persistence import StoredModel, write_model
 from kernelcast.models.time_models import make_model
 from kernelcast.models.validation.comparison import RESAMPLES, comparison_to_json
-from kernelcast.models.validation.report import report_to_json
+from kernelcast.models.validation.report import StoredModel, report_to_json, write_model
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.records.device import Progress
 from kernelcast.records.errors import InputError, KernelcastError

@@ -10,7 +10,7 @@ from kernelcast.models.versioned_files import ModelVersions as ModelVersions  # 
 from kernelcast.models.versioned_files import VersionedFiles
 
 if TYPE_CHECKING:
-    from kernelcast.models.persistence import StoredModel
+    from kernelcast.models.validation.report import StoredModel
 
 MODELS_VARIABLE = "KERNELCAST_MODELS"
 """Environment variable that names another registry, for instance one that machines share."""
@@ -31,7 +31,7 @@ def open_registry(url: str | None = None) -> VersionedFiles:
 
 def load_model(registry: VersionedFiles, name: str, version: str | None = None) -> "StoredModel":
     """Load a version of a trained model: the one given, else the pinned one, else the latest."""
-    from kernelcast.models.persistence import read_model  # slow to import
+    from kernelcast.models.validation.report import read_model  # slow to import
 
     return read_model(*registry.load(name, version))
 

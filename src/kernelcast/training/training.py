@@ -10,9 +10,8 @@ import joblib
 import numpy as np
 import pandas as pd
 
-from kernelcast.models.persistence import StoredModel
 from kernelcast.models.time_models import RIVALS, make_model
-from kernelcast.models.validation.report import ValidationReport, validate
+from kernelcast.models.validation.report import StoredModel, ValidationReport, validate
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.observation import Observation

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelcast.models.persistence import StoredModel, read_model, write_model
 from kernelcast.models.time_models import FittedModel, TimeModel, make_model
-from kernelcast.models.validation.report import validate
+from kernelcast.models.validation.report import StoredModel, read_model, validate, write_model
 from kernelcast.models.versioned_files import ModelFileError, VersionedFiles
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema

@@ -25,7 +25,7 @@ from kernelcast.training.registry import (
 from kernelcast.training.settings import DEFAULT_MODEL, POOLED_MODEL
 
 if TYPE_CHECKING:
-    from kernelcast.models.persistence import StoredModel
+    from kernelcast.models.validation.report import StoredModel
     from kernelcast.records.feature_vector import FeatureSchema
 
 _POINTERS = "versions.json"
