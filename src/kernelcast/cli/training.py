@@ -126,7 +126,7 @@ def train(
     from kernelcast.training.runs import record_run
 
     seen: list[Observation] = []
-    table = tables.load_training_table(sources, devices=device_ids, tell=complain, keep=seen.append)
+    table = tables.load_training_table(sources, devices=device_ids, tell=complain, seen=seen)
     if name == DEFAULT_MODEL and not any(map(math.isfinite, table.linear_s)):
         name = STATIC_MODEL
         complain(f"no row has samples: the model {name} is trained, which needs none")

@@ -182,7 +182,7 @@ def _train(
 
     settings = TrainingSettings(with_validation=bool(options.get("validate", True)), jobs=1)
     _, refused, lacking = train(
-        load(keep=seen.append, tell=left_out.append),
+        load(seen=seen, tell=left_out.append),
         options.get("model", DEFAULT_MODEL),
         settings,
         keep=keep,

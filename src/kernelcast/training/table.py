@@ -119,22 +119,18 @@ def load_training_table(
     *,
     devices: Sequence[str] = (),
     tell: Callable[[str], None] = lambda _: None,
-    keep: Callable[[Observation], None] = lambda _: None,
+    seen: list[Observation] | None = None,
     of_one_sampler: bool = False,
 ) -> TrainingTable:
-    """Load observations that have features: of each device those of its newest sampler."""
+    """Load observations that have features, of each device those of its newest sampler; `seen`
+    takes all that were read."""
     sources = name_folders(sources)
     left_out: Counter[str] = Counter()
-    found = read_observations(sources, devices=devices, left_out=left_out)
-
-    def pass_on() -> Iterator[Observation]:
-        for one in found:
-            keep(one)
-            yield one
-
+    rows = [] if seen is None else seen
     try:
+        rows += read_observations(sources, devices=devices, left_out=left_out)
         return tabulate(
-            pass_on(), find_machine=machines_beside(sources), left_out=left_out,
+            rows, find_machine=machines_beside(sources), left_out=left_out,
             of_one_sampler=of_one_sampler,
         )  # fmt: skip
     finally:

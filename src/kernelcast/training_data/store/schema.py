@@ -154,7 +154,6 @@ class Column:
     hint: Any
     """Type of the value, without None."""
     is_nullable: bool
-    take: Callable[[Any], Any]
     label: str = ""
     """Its name in plain tables of people's own; empty where they have no such column."""
     is_derived: bool = False
@@ -175,7 +174,7 @@ class Column:
 
     def write(self, record: Any) -> Any:  # noqa: ANN401 - one of two records
         """Write a record's value as the database holds it."""
-        value = self.take(record)
+        value = operator.attrgetter(self.path)(record)
         if value is None or self.hint in {str, int, float}:
             return value
         if self.hint in {NDRange, MachineState}:
@@ -217,10 +216,9 @@ def _column(record: Any, name: str, path: str = "", hint: Any = None, **more: An
     is_derived = hint is not None
     path = path or name
     hint = hint if is_derived else find_hint(record, path)
-    kind = strip_none(hint)
     return Column(
-        name=name, path=path, hint=kind, is_nullable=NoneType in get_args(hint),
-        take=operator.attrgetter(path), is_derived=is_derived, **more,
+        name=name, path=path, hint=strip_none(hint), is_nullable=NoneType in get_args(hint),
+        is_derived=is_derived, **more,
     )  # fmt: skip
 
 
