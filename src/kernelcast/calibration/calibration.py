@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import partial, reduce
 from importlib.metadata import version
@@ -38,6 +38,7 @@ from kernelcast.sampling.microbenchmarks.bench import Bench, BenchmarkResult
 from kernelcast.sampling.microbenchmarks.bench import Effort as Effort  # for callers
 from kernelcast.sampling.session import open_device
 from kernelcast.workers import Task, run_isolated
+from kernelcast.workers.wire import encode, structure
 
 SUITE: Mapping[str, tuple[str, Callable[[Bench, BenchmarkResult], None]]] = {
     **{
@@ -293,24 +294,11 @@ def _measure(
     except KernelcastError as error:
         return _describe(device, not_obtained={name: str(error)})
     # Readable numbers: no measurement is more exact than six digits.
+    plain = json.loads(encode(result), parse_float=lambda text: float(f"{float(text):.6g}"))
+    rounded = structure(plain, BenchmarkResult)
     facts = (one.name for one in fields(result) if one.name != "name")
-    return _describe(device, **{name: _round(getattr(result, name)) for name in facts})
+    return _describe(device, **{name: getattr(rounded, name) for name in facts})
 
 
 def _describe(device: DeviceDescription, **found: Any) -> MachineDescription:  # noqa: ANN401 - fields
     return MachineDescription(**pick(device, *_IDENTITY), **found)
-
-
-def _round(value: Any) -> Any:  # noqa: ANN401 - of any field
-    """Round every fraction in a value, however deep."""
-    if isinstance(value, float):
-        return float(f"{value:.6g}")
-    if isinstance(value, Mapping):
-        return {key: _round(one) for key, one in value.items()}
-    if isinstance(value, tuple):
-        return tuple(map(_round, value))
-    if is_dataclass(value) and not isinstance(value, type):
-        return replace(
-            value, **{one.name: _round(getattr(value, one.name)) for one in fields(value)}
-        )
-    return value
