@@ -7,7 +7,7 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import present, wants_json
-from kernelcast.compiling import Target, compile_kernel, read_facts
+from kernelcast.compiling import Target, compile_kernel, inline_calls, read_facts
 from kernelcast.records.plain import pick, to_plain
 from kernelcast.reports.presenter import Table
 
@@ -67,9 +67,10 @@ def compile_command(
         "kernels": [one.name for one in compiled.kernels],
     }  # fmt: skip
     if not shows_facts:
-        present({**content, "code": compiled.text})
+        code = inline_calls(compiled.text) if compiled.target.as_written else compiled.text
+        present({**content, "code": code})
         if not wants_json():
-            click.echo(compiled.text, nl=False)
+            click.echo(code, nl=False)
         return
     told, tables = {}, []
     for kernel in compiled.kernels:

@@ -11,6 +11,7 @@ from kernelcast.compiling.compilation import compile_kernel as compile_kernel
 from kernelcast.compiling.compiler import find_ptxas as find_ptxas
 from kernelcast.compiling.facts import assemble_ptx as assemble_ptx
 from kernelcast.compiling.facts import read_facts as read_facts
+from kernelcast.compiling.inlining import inline_calls as inline_calls
 from kernelcast.compiling.signatures import CompiledKernel as CompiledKernel
 from kernelcast.compiling.targets import CodeFormat as CodeFormat
 from kernelcast.compiling.targets import Target as Target

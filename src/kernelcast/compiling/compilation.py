@@ -5,10 +5,8 @@ import json
 import os
 import re
 import tempfile
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -23,6 +21,7 @@ from kernelcast.compiling.compiler import (
     list_libraries,
     run_limited,
 )
+from kernelcast.compiling.inlining import drop_uncalled, keep_in_registers
 from kernelcast.compiling.signatures import CompiledKernel, demangle, read_kernels
 from kernelcast.compiling.targets import (
     CodeFormat,
@@ -35,36 +34,16 @@ from kernelcast.records.errors import CompileError, InputError, MissingExtraErro
 from kernelcast.records.kernel import Dialect
 from kernelcast.records.plain import CONVERTER
 
-# What begins with a newline is looked for as a word: a line's start is tried at each letter.
-_ATTRIBUTES: Final = re.compile(r"(\nattributes #\d+ = \{ )(.*)")
-_REFUSING: Final = re.compile(r"\b(?:alwaysinline|noinline|optnone) ")
-_PARAMETER: Final = re.compile(r"\n  store (?:volatile )?([^\n]* %([\w.]+), ptr %\2\.addr\b)")
-_BODY: Final = re.compile(r"\ndefine [^\n]*?@([\w.$]+)\(.*?\n}", re.DOTALL)
-_CALL: Final = re.compile(r" call [^\n]*?@([\w.$]+)\(")
-_INSTRUCTION: Final = re.compile(r"\n  [^ #]")
-_MOST_INLINED: Final = 200_000
-"""Instructions of a kernel. Half as many are read in 5 s and 1 GB; hashing by SHA-512, whose
-functions have hundreds of cases, would grow to 1.4 million."""
-# Debug information names the kernels' calling convention otherwise before clang 20.
-_DEBUG_CONVENTION: Final = "cc: DW_CC_LLVM_OpenCLKernel, "
 _WARNINGS: Final = (
     "-Wno-unknown-warning-option", "-Wno-linker-warnings", "-Wno-c23-extensions",
     # Errors since clang 15, remarks in the compilers that most public sources were written for.
     "-Wno-error=int-conversion", "-Wno-error=implicit-int",
     "-Wno-error=incompatible-function-pointer-types",
 )  # fmt: skip
-_LINES: Final = (
-    "-debug-info-kind=line-tables-only",
-    "-dwarf-version=4",
-    "-fdebug-compilation-dir=.",
-)
 # With types and names of parameters and members, which line tables lack.
-_NOTES: Final = ("-debug-info-kind=limited", "-disable-lifetime-markers")
+_NOTES: Final = ("-debug-info-kind=limited", "-dwarf-version=4", "-fdebug-compilation-dir=.",
+                 "-disable-lifetime-markers")  # fmt: skip
 _CRASHING: Final = "-vectorize-slp"
-_PROFILES: Final = {
-    True: ("-O1", "-fno-unroll-loops"),
-    False: ("-O3", "-vectorize-loops", _CRASHING),
-}
 # Compilers of OpenCL inline what they can; a call would hide what it does from all that reads.
 _INLINE: Final = ("-mllvm", "-inline-threshold=100000")
 _CONSTANT_SPACE: Final = re.compile(r"addrspace\(4\)")
@@ -74,7 +53,6 @@ _FUNCTION: Final = re.compile(
     r"\ndefine (?:dso_local )?(?:hidden |protected )?"
     r"(?=.*@__clang_ocl_kern_imp_|(?!.*!kernel_arg_addr_space)(?!internal|linkonce|weak))"
 )
-_UNROLL: Final = re.compile(r'\{!"llvm\.loop\.unroll\.(?:full|enable|count)"[^}]*\}')
 _NO_INLINE: Final = re.compile(r"(\nattributes #\d+ = \{.*?)\bnoinline ")
 _LAUNCH_VARIABLE: Final = "@kernelcast_launch"
 _EXTERN: Final = re.compile(r"^\.extern \.func\s+(?:\([^)]*\)\s*)?([\w$.]+)", re.MULTILINE)
@@ -191,15 +169,14 @@ def _list_flags(
             "-mllvm", f"-nvptx-prec-sqrtf32={int(exact)}", "-ffp-contract=fast", *back,
         )  # fmt: skip
     language = given.language or dialect.language
-    front = (
+    return (
         "-x", "cl", f"-cl-std={language}", *dialect.list_flags(language),
         "-fdeclare-opencl-builtins", "-nostdsysteminc", "-nobuiltininc", "-ivfsoverlay",
         "files.json", "-header-include-file", "included", "-include", BASE_HEADER.name,
         "-fgnu89-inline", "-cl-kernel-arg-info", *_WARNINGS,
-        *(_LINES if target.as_written else ()), "-O1" if target.as_written else "-O3", *back,
+        "-O1" if target.as_written else "-O3", *back,
         *given.flags,  # the user's own options come last
-    )  # fmt: skip
-    return front, back
+    ), back  # fmt: skip
 
 
 @dataclass(slots=True, kw_only=True)
@@ -234,27 +211,25 @@ class _Job:
 
     def _compile(self, libraries: Sequence[Path]) -> Compiled:
         linked = [word for path in libraries for word in ("-mlink-builtin-bitcode", path.name)]
-        debug = _NOTES if self.target.is_unoptimised else ()
-        how = (*linked, *debug, "-disable-llvm-passes", "-emit-llvm", "-o", "front.ll")
+        linked += _NOTES if self.target.as_written else ()
+        how = (*linked, "-disable-llvm-passes", "-emit-llvm", "-o", "front.ll")
         log = self.start(how, libraries)
         front = self.folder / "front.ll"
-        code = front.read_text(encoding="utf-8")
+        code = drop_uncalled(front.read_text(encoding="utf-8"))
         # Let code be inlined that clang 21 forbids to, and make all but kernels internal.
         text = _FUNCTION.sub("\ndefine internal ", _NO_INLINE.sub(r"\1", code))
         kernels = read_kernels(code)
         names: set[str] = set()
-        if self.target.is_unoptimised:
-            text = _inline_calls(text)
+        if self.target.as_written:
+            text = keep_in_registers(text)
         else:
-            if self.target.as_written:
-                text = _UNROLL.sub('{!"llvm.loop.unroll.disable"}', text)
             front.write_text(text, encoding="utf-8")
             # A CUDA launch cannot pass a pointer to constant memory.
             moves = self.target.format is CodeFormat.PTX and any(
                 one.address_space == "constant" for each in kernels for one in each.parameters
             )
             form = "-emit-llvm" if moves or self.target.format is CodeFormat.IR else "-S"
-            text = self._write(*_PROFILES[self.target.as_written], form)
+            text = self._write("-O3", "-vectorize-loops", _CRASHING, form)
             if moves:  # what stands in constant memory goes to global memory
                 moved = []
                 for line in text.splitlines():
@@ -336,66 +311,3 @@ class _Job:
             said = output.partition("PLEASE submit a bug report")[0].strip()
             raise CompileError(said or f"the compiler ended with status {status}")
         return output.strip()
-
-
-def _inline_calls(code: str) -> str:
-    """Inline every call, and bring variables into registers."""
-    marked = _ATTRIBUTES.sub(lambda one: f"{one[1]}alwaysinline {_REFUSING.sub('', one[2])}", code)
-    marked = marked.replace(_DEBUG_CONVENTION, "")
-    # Variables first, while functions are small: LLVM's time for them grows with variables times
-    # blocks (12 s for 350 inlined functions with loops, 0.5 s so). Parameters stay in memory until
-    # calls are gone, or their constants would be folded, operations of the source among them.
-    marked = _PARAMETER.sub(r"\n  store volatile \1", marked)
-    # What no kernel calls goes before all: its calls would be inlined too, 38 s of 40 for a source
-    # of 88,000 lines, and 2.5 without them.
-    marked = _run_passes(marked, "global_dead_code_eliminate", "sroa")
-    marked = _leave_calls(_PARAMETER.sub(r"\n  store \1", marked))
-    return _run_passes(marked, "always_inliner", "global_dead_code_eliminate", "sroa")
-
-
-def _leave_calls(code: str) -> str:
-    """Have calls stay where a function would become too long: of what makes it longest."""
-    bodies = {match[1]: match[0] for match in _BODY.finditer(code)}
-    calls = {
-        name: Counter(called for called in _CALL.findall(body) if called in bodies)
-        for name, body in bodies.items()
-    }
-    try:
-        order = [*TopologicalSorter(calls).static_order()]  # callees first
-    except CycleError:
-        return code  # recursion, which the reader of the code refuses
-    totals = sum(calls.values(), Counter[str]())
-    lengths: dict[str, int] = {}
-    staying: set[str] = set()
-    for name in order:
-        own = len(_INSTRUCTION.findall(bodies[name]))
-        parts = {one: lengths[one] * number for one, number in calls[name].items()}
-        for called in sorted(parts, key=parts.__getitem__, reverse=True):
-            is_long = own + sum(parts.values()) > _MOST_INLINED
-            # What is called once makes nothing longer.
-            if called in staying or (is_long and totals[called] > 1):
-                staying.add(called)
-                del parts[called]
-        lengths[name] = own + sum(parts.values())
-    names = "|".join(map(re.escape, staying))
-    return re.sub(rf"(@(?:{names})\([^\n]*\)) #\d+", r"\1", code) if staying else code
-
-
-def _run_passes(code: str, *names: str) -> str:
-    from llvmlite import binding
-
-    try:
-        module = binding.parse_assembly(code, binding.create_context())
-    except RuntimeError as error:
-        msg = f"llvmlite cannot read what the compiler wrote ({error}); install a newer llvmlite"
-        raise CompileError(msg) from error
-    with module:
-        passes = binding.create_new_module_pass_manager()
-        for name in names:
-            getattr(passes, f"add_{name}_pass")()
-        binding.initialize_native_target()
-        # The machine matters to none of these passes.
-        machine = binding.Target.from_default_triple().create_target_machine()
-        tuning = binding.create_pipeline_tuning_options()
-        passes.run(module, binding.create_pass_builder(machine, tuning))
-        return str(module)

@@ -46,18 +46,13 @@ class Target:
     format: CodeFormat
     processor: str = ""
     as_written: bool = False
-    is_unoptimised: bool = False
+    """Whether it holds each operation of the source, as facts are read from."""
 
     def __post_init__(self) -> None:
         _, pattern, example = _FORMATS[self.format]
         if not re.fullmatch(pattern, self.processor):
             msg = f"target {self.format}: {self.processor!r} is no processor; give {example}"
             raise InputError(msg)
-
-    @classmethod
-    def unoptimised(cls) -> Self:
-        """Make the target of LLVM IR that holds each operation of the source, with its types."""
-        return cls(format=CodeFormat.IR, as_written=True, is_unoptimised=True)
 
     @classmethod
     def parse(cls, text: str) -> Self:

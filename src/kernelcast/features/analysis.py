@@ -23,7 +23,7 @@ from cachetools import LRUCache, cached
 
 from kernelcast.compiling import Compiled, CompiledKernel, Target, cache, compile_kernel
 from kernelcast.compiling.compiler import digest_code
-from kernelcast.compiling.ir import read_module
+from kernelcast.compiling.inlining import read_inlined
 from kernelcast.compiling.targets import read_options
 from kernelcast.expressions.kernel_facts import Gap, KernelFacts
 from kernelcast.features.ir.facts import FactsReader
@@ -34,11 +34,10 @@ from kernelcast.records.kernel import Dialect, Kernel
 
 Asked = ParamSpec("Asked")
 Told = TypeVar("Told")
-Result = TypeVar("Result")
 _LOCK = threading.Lock()
 
 
-def run_deep(function: Callable[[], Result]) -> Result:
+def run_deep(function: Callable[[], Told]) -> Told:
     """Run a function with room for deep recursion."""
     # Both settings are the whole process's.
     with _LOCK, ThreadPoolExecutor(1, "kernelcast deep stack") as pool:
@@ -56,10 +55,7 @@ def run_deep(function: Callable[[], Result]) -> Result:
 _TYPE = re.compile(r"unknown type name '(\w+)'")
 _VALUE = re.compile(r"use of undeclared identifier '(\w+)'")
 _VECTOR = re.compile(r"vec|(?<!\d)[234]$", re.IGNORECASE)
-
-
 _NAME: Final = "<source>"
-_keep_module: Final = lru_cache(maxsize=16)(read_module)
 _ERROR: Final = re.compile(r"^(\S*:\d+:\d+): (?:fatal )?error: (.*)$", re.MULTILINE)
 _EXTENSIONS: Final = Dialect().extensions | {
     "cl_khr_subgroups", "cl_khr_subgroup_shuffle", "cl_khr_gl_msaa_sharing", "cl_khr_depth_images",
@@ -72,9 +68,7 @@ class CompiledSource:
     text: str
     kernels: tuple[CompiledKernel, ...]
     gaps: tuple[Gap, ...] = ()
-    """Names that the source does not define."""
-    errors: tuple[str, ...] = ()
-    """What the compiler said before they were made up, each as ``file:line:column: words``."""
+    """What the source does not define, and its other errors."""
 
 
 def read_code(
@@ -88,10 +82,8 @@ def read_code(
         return reader, reader.read(gaps)
 
     for attempt in (read, lambda: run_deep(read)):
-        try:
+        with suppress(RecursionError):
             return attempt()
-        except RecursionError:
-            continue
     raise InputError(
         f"{kernel.source_name}: kernel {kernel.name!r} nests too deeply to be analysed; "
         "nest less deeply"
@@ -101,7 +93,7 @@ def read_code(
 def open_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> Evaluator:
     """Compile a kernel, and prepare to ask what its values are."""
     find_kernel(kernel)
-    module = _keep_module(compile_program(kernel).text)
+    module = read_inlined(compile_program(kernel).text, kernel.name)
     return Evaluator(module, kernel.name, _NAME, known_buffers)
 
 
@@ -127,7 +119,7 @@ def compile_source(
     folders = [Path(one).absolute() for one in given.folders if Path(one).is_dir()]
     dialect = dialect or Dialect(extensions=_EXTENSIONS)
     compile_text = partial(
-        compile_kernel, target=Target.unoptimised(), source_name=_NAME, include_folders=folders,
+        compile_kernel, target=Target.parse("ir"), source_name=_NAME, include_folders=folders,
         dialect=dialect,
     )  # fmt: skip
     errors: dict[tuple[str, ...], CompileError] = {}
@@ -187,10 +179,7 @@ def _fill_in(
         gaps += [Gap(line=0, reason=f"error in the source: {one}") for one in errors[:20]]
         try:
             compiled = compile_text("\n".join([*lines, f'#line 1 "{_NAME}"', source]))
-            return CompiledSource(
-                text=compiled.text, kernels=compiled.kernels, gaps=tuple(gaps),
-                errors=tuple(errors),
-            )  # fmt: skip
+            return CompiledSource(text=compiled.text, kernels=compiled.kernels, gaps=tuple(gaps))
         except CompileError as error:
             messages = read_errors(error)
     raise first
@@ -206,10 +195,7 @@ def remember_by_code(most: int) -> Callable[[Callable[Asked, Told]], Callable[As
             return kernel, *more
         return code, kernel.name, kernel.source, kernel.source_name, *more
 
-    def decorate(function: Callable[Asked, Told]) -> Callable[Asked, Told]:
-        return cached(LRUCache(most), key=name_code, lock=threading.Lock())(function)
-
-    return decorate
+    return cached(LRUCache(most), key=name_code, lock=threading.Lock())
 
 
 class _FactsReader(pickle.Unpickler):
@@ -249,12 +235,11 @@ def read_facts(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> K
 @remember_by_code(256)
 def infer_accesses(kernel: Kernel, argument_count: int) -> tuple[Access | None, ...]:
     """Find which arguments are only read; None for those that may be stored to."""
-    try:
+    with suppress(InputError):
         facts = read_facts(kernel)
-    except InputError:
-        return (None,) * argument_count
-    if facts.gaps or len(facts.parameters) != argument_count:
-        return (None,) * argument_count
-    return tuple(
-        Access.READ if one.is_pointer and not one.is_written else None for one in facts.parameters
-    )
+        if not facts.gaps and len(facts.parameters) == argument_count:
+            return tuple(
+                Access.READ if one.is_pointer and not one.is_written else None
+                for one in facts.parameters
+            )
+    return (None,) * argument_count

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Final, NoReturn, TypeAlias
 
 from kernelcast.compiling import Target, compile_kernel
-from kernelcast.compiling.ir import Instruction, Operand, read_module
+from kernelcast.compiling.inlining import read_inlined
+from kernelcast.compiling.ir import Instruction, Operand
 from kernelcast.expressions import (
     FALSE,
     TRUE,
@@ -133,7 +134,7 @@ class Listing:
         while True:
             try:
                 return compile_kernel(
-                    self._write(names), ("-cl-std=CL3.0",), Target.unoptimised(), source_name=_FILE
+                    self._write(names), ("-cl-std=CL3.0",), Target.parse("ir"), source_name=_FILE
                 ).text
             except CompileError as error:
                 more = [
@@ -180,7 +181,7 @@ class Listing:
 class _Nest:
     def __init__(self, listing: Listing, constants: Mapping[str, int]) -> None:
         self._listing, self._constants = listing, constants
-        self._module = module = read_module(listing.compile(constants))
+        self._module = module = read_inlined(listing.compile(constants), _KERNEL)
         self._evaluator = Evaluator(module, _KERNEL, _FILE)
         self._flow, self._places = self._evaluator.flow, self._evaluator.notes
         self._instructions = self._evaluator.instructions

@@ -39,7 +39,7 @@ def refuse_misfits(problem: Problem) -> None:
 def list_parameters(kernel: Kernel) -> tuple[Parameter, ...] | None:
     """Give a kernel's signature by its source; None where that cannot be read without errors."""
     try:
-        return None if compile_program(kernel).errors else find_kernel(kernel).parameters
+        return None if compile_program(kernel).gaps else find_kernel(kernel).parameters
     except KernelNotFoundError:
         raise
     except InputError:

@@ -13,9 +13,8 @@ KERNEL = "kernel void k(global float *a, local int *b, constant float4 *c, short
 
 
 def store(text: str, *options: str, dialect: Dialect | None = None) -> str:
-    compiled = compile_kernel(
-        f"kernel void k(global int *a) {{ a[0] = {text}; }}", options, dialect=dialect
-    )
+    source = f"kernel void k(global int *a) {{ a[0] = {text}; }}"
+    compiled = compile_kernel(source, options, Target.parse("ir-O3"), dialect=dialect)
     return next(line for line in compiled.text.splitlines() if " store " in line).split(",")[0]
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelcast.compiling import cache, compilation
+from kernelcast.compiling import cache, inlining
 from kernelcast.expressions.accesses import AccessKind, AddressPattern
 from kernelcast.features.analysis import compile_program, compile_source, infer_accesses, read_facts
 from kernelcast.features.counting.static import count_statically
@@ -120,7 +120,7 @@ def test_conditions_that_grow_without_end_are_given_up() -> None:
 
 def test_calls_stay_where_a_kernel_would_become_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """What would be there most often is named, and not looked into; the rest is read as ever."""
-    monkeypatch.setattr(compilation, "_MOST_INLINED", 300)
+    monkeypatch.setattr(inlining, "_MOST_INLINED", 300)
     steps = " ".join(f"x = x * {step} + a[x & 7];" for step in range(20))
     calls = " ".join(f"x += mix(a, i + {call});" for call in range(8))
     facts = facts_of(

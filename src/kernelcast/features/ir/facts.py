@@ -113,8 +113,7 @@ class FactsReader:
         self._read_blocks()
         if flow.is_irreducible:
             self._gaps.append(Gap(line=0, reason="goto: what follows is not followed exactly"))
-        looping = (one.site for one in self._accesses if one.loops)
-        narrowed = find_narrowed(self._form_of, looping)
+        narrowed = find_narrowed(self._form_of, (one.site for one in self._accesses if one.loops))
         parts: dict[int, list[tuple[int, OperationCounts]]] = defaultdict(list)
         blocks: list[BlockFacts] = []
         for block in self._blocks:
