@@ -35,6 +35,16 @@ from kernelcast.records.kernel import Dialect, Kernel
 Asked = ParamSpec("Asked")
 Told = TypeVar("Told")
 _LOCK = threading.Lock()
+# clang's errors have no numbers, so their text must do.
+_TYPE = re.compile(r"unknown type name '(\w+)'")
+_VALUE = re.compile(r"use of undeclared identifier '(\w+)'")
+_VECTOR = re.compile(r"vec|(?<!\d)[234]$", re.IGNORECASE)
+_NAME: Final = "<source>"
+_ERROR: Final = re.compile(r"^(\S*:\d+:\d+): (?:fatal )?error: (.*)$", re.MULTILINE)
+_EXTENSIONS: Final = Dialect().extensions | {
+    "cl_khr_subgroups", "cl_khr_subgroup_shuffle", "cl_khr_gl_msaa_sharing", "cl_khr_depth_images",
+    "cl_khr_mipmap_image",
+}  # fmt: skip
 
 
 def run_deep(function: Callable[[], Told]) -> Told:
@@ -49,18 +59,6 @@ def run_deep(function: Callable[[], Told]) -> Told:
         finally:
             sys.setrecursionlimit(frames)
             threading.stack_size(stack_bytes)
-
-
-# clang's errors have no numbers, so their text must do.
-_TYPE = re.compile(r"unknown type name '(\w+)'")
-_VALUE = re.compile(r"use of undeclared identifier '(\w+)'")
-_VECTOR = re.compile(r"vec|(?<!\d)[234]$", re.IGNORECASE)
-_NAME: Final = "<source>"
-_ERROR: Final = re.compile(r"^(\S*:\d+:\d+): (?:fatal )?error: (.*)$", re.MULTILINE)
-_EXTENSIONS: Final = Dialect().extensions | {
-    "cl_khr_subgroups", "cl_khr_subgroup_shuffle", "cl_khr_gl_msaa_sharing", "cl_khr_depth_images",
-    "cl_khr_mipmap_image",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
