@@ -119,6 +119,7 @@ class PtxasFacts:
     spill_store_bytes: int = 0
     spill_load_bytes: int = 0
     shared_bytes: int = 0
+    barriers: int = 0
 
 
 def read_ptxas_log(text: str) -> dict[str, PtxasFacts]:
@@ -130,11 +131,13 @@ def read_ptxas_log(text: str) -> dict[str, PtxasFacts]:
         _, *others = _PROPERTIES.split(lines)
         own = dict(zip(others[::2], others[1::2], strict=True)).get(name, "")
         spills, shared = _SPILLS.search(own), re.search(r"(\d+) bytes smem", lines)
+        barriers = re.search(r"used (\d+) barriers", lines)
         stack, stores, loads = map(int, spills.groups()) if spills else (0, 0, 0)
         if registers := re.search(r"\bUsed (\d+) registers", lines):
             found[name] = PtxasFacts(
                 registers=int(registers[1]), stack_bytes=stack, spill_store_bytes=stores,
                 spill_load_bytes=loads, shared_bytes=int(shared[1]) if shared else 0,
+                barriers=int(barriers[1]) if barriers else 0,
             )  # fmt: skip
     return found
 

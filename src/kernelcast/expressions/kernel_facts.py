@@ -108,8 +108,6 @@ class KernelFacts:
     loops: tuple[LoopFacts, ...]
     """Loops on every call path."""
     gaps: tuple[Gap, ...]
-    has_unread_calls: bool = False
-    """Whether it calls functions that are not looked into: they are not counted."""
     required_local_size: tuple[int, ...] = ()
     """Three sizes where the source requires them (``reqd_work_group_size``)."""
     fields: tuple[ContentRead, ...] = ()

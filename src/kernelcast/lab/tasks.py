@@ -66,7 +66,8 @@ def read_lab_source(
         # What is wrong with it is told where it is asked about.
         with suppress(KernelcastError):
             kernels[one.name] = read_facts(kernel).parameters
-    errors = _quote(source, compiled.errors)
+    reasons = [one.reason for one in compiled.gaps if "error in the source" in one.reason]
+    errors = _quote(source, reasons)
     if errors or problem is None:
         return SourceReport(kernels=kernels, errors=errors)
     report(COUNTING)
@@ -94,7 +95,7 @@ def _quote(source: str, errors: Iterable[str]) -> tuple[str, ...]:
     """Write errors of a source with the line that each is about and a mark below the place."""
     lines, told = dict(enumerate(source.split("\n"), start=1)), []
     for error in errors:
-        found = _ERROR.fullmatch(error)
+        found = _ERROR.search(error)
         if found is None:
             told.append(error.removeprefix("<source>: "))
             continue

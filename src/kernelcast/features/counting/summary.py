@@ -145,7 +145,7 @@ def summarise(
         warps=tuple(warps),
         loops=tuple(loops),
         patterns=tuple(patterns),
-        is_exact=all(sample.is_exact) and not facts.has_unread_calls,
+        is_exact=all(sample.is_exact) and not facts.gaps,
     )
 
 

@@ -134,7 +134,7 @@ def profile_work(
         weights=weights_of_boxes,
         weights_in_step=tuple(in_step_of_boxes),
         spread=float(found.std()) / mean,
-        is_exact=all(sample.is_exact) and not facts.has_unread_calls,
+        is_exact=all(sample.is_exact) and not facts.gaps,
         typical=tuple(everywhere[typical].tolist()),
         typical_weight=float(found[typical].mean()) / mean,
         by_work=tuple(everywhere[np.unique(by_work)].tolist()),

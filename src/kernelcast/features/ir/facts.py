@@ -94,7 +94,6 @@ class FactsReader:
         self._sites: dict[object, int] = {}
         self._times_met: Counter[object] = Counter()
         self._gaps: list[Gap] = []
-        self._has_unread_calls = False
         self._counts: dict[object, OperationCounts] = {}
         self._forms = Forms(code)
         self._form_of: dict[int, Form] = {}
@@ -148,7 +147,6 @@ class FactsReader:
             loops=loops,
             lines=tuple(LineFacts(line=one, parts=tuple(parts[one])) for one in sorted(parts)),
             gaps=tuple(dict.fromkeys((*self._gaps, *gaps))),
-            has_unread_calls=self._has_unread_calls,
             contents=self._find_used_contents(loops),
             required_local_size=self._module.required_local_size(self._function),
             fields=tuple(code.fields.values()),
@@ -294,7 +292,6 @@ class FactsReader:
         name, line = name_called(one), self.code.line_of(one)
         function = self._module.functions.get(one.detail)
         if function is not None:
-            self._has_unread_calls = True
             is_recursive = any(f"@{one.detail}(" in each for each in function.lines)
             reason = (
                 "calls itself: OpenCL C forbids it" if is_recursive
