@@ -262,8 +262,8 @@ def test_warps_that_take_no_part_do_not_count(compiled: Compiled) -> None:
     work = read_work(compiled, "sum", shape, [None, None])
     assert work is not None
     # A store each, two loads and a store for each addition, a load at the end.
-    assert work.local_wavefronts == pytest.approx(1 + 3 * 12 / 8 + 1 / 8)
-    assert work.load_rounds == pytest.approx(1.0)
+    assert work["wavefronts"] == pytest.approx(1 + 3 * 12 / 8 + 1 / 8)
+    assert work["rounds"] == pytest.approx(1.0)
 
 
 def test_a_warp_runs_as_long_as_its_last_work_item(compiled: Compiled) -> None:
@@ -282,5 +282,5 @@ def test_arrays_by_an_index_that_varies_cost_selections(compiled: Compiled) -> N
     """An element of a private array is no register where its index is a loop's counter."""
     found = read_work(compiled, "choose", WARPS, [None])
     assert found is not None
-    assert found.fp32 == pytest.approx(64 * 16, rel=0.1)
-    assert found.issued > 3 * found.fp32
+    assert found["fp32"] == pytest.approx(64 * 16, rel=0.1)
+    assert found["issued"] > 3 * found["fp32"]
