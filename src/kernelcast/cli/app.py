@@ -10,30 +10,25 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.terminal import DEBUG, ExitStatus, Group, complain, present, status_of
+from kernelcast.cli.terminal import DEBUG, ExitStatus, complain, present, status_of
 from kernelcast.records.errors import KernelcastError, NoDeviceError, explain_missing
 
 
-class _LazyGroup(Group):
-    """Imports the command that is asked for, and no other."""
+class _Places(dict[str, Any]):
+    """Where commands are, a line each: one is imported when it is asked for, and no other."""
 
-    def __init__(self, *args: Any, places: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-        super().__init__(*args, **options)
-        self._places = dict(one.split() for one in places.strip().splitlines())
+    def __init__(self, lines: str) -> None:
+        super().__init__(one.split() for one in lines.strip().splitlines())
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*super().list_commands(ctx), *self._places})
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self._places:
-            return super().get_command(ctx, cmd_name)
-        module, _, name = self._places[cmd_name].partition(":")
-        home = importlib.import_module(f"kernelcast.cli.{module}")
-        command: click.Command = getattr(home, name)
-        return command
+    def get(self, name: str, default: Any = None, /) -> Any:  # noqa: ANN401 - a dictionary's
+        place = super().get(name, default)
+        if not isinstance(place, str):  # it was added by a decorator
+            return place
+        module, _, command = place.partition(":")
+        return getattr(importlib.import_module(f"kernelcast.cli.{module}"), command)
 
 
-class _Commands(_LazyGroup):
+class _Commands(click.Group):
     """Ends every error as one clear line and an exit status."""
 
     def invoke(self, ctx: click.Context) -> object:
@@ -75,7 +70,7 @@ def _follows_interrupt(error: BaseException) -> bool:
 
 @click.group(
     cls=_Commands,
-    places="""
+    commands=_Places("""
         balance balance:balance
         calibrate calibrate:calibrate
         collect collect:collect_command
@@ -93,7 +88,7 @@ def _follows_interrupt(error: BaseException) -> bool:
         train training:train
         tune tune:tune
         validate training:validate
-    """,
+    """),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="kernelcast", prog_name="kernelcast")
@@ -109,13 +104,12 @@ def app() -> None:
 
 
 @app.group(
-    cls=_LazyGroup,
-    places="""
+    commands=_Places("""
         cpu model.cpu:cpu
         fit model.gpu:fit
         gpu model.gpu:gpu
         scratchpad model.scratchpad:scratchpad
-    """,
+    """),
     short_help="Ask the analytic models of caches, bandwidth and latency.",
 )
 def model() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import Collected, ExitStatus, Group, present, progress, show
+from kernelcast.cli.terminal import Collected, ExitStatus, present, progress, show
 from kernelcast.collection.corpus_problems import (
     DEFAULT_CHECK_TIMEOUT_S,
     CheckOutcome,
@@ -23,7 +23,7 @@ from kernelcast.reports.presenter import Table
 from kernelcast.training_data.applications import find_applications, find_kernels
 
 
-@click.group(cls=Group)
+@click.group
 def corpus() -> None:
     """List, check and copy the kernels of the benchmark corpus.
 

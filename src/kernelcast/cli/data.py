@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import ExitStatus, Group, complain, present, progress, show, wants_json
+from kernelcast.cli.terminal import ExitStatus, complain, present, progress, show, wants_json
 from kernelcast.cli.training import STORE
 from kernelcast.collection.data_rows import (
     find_observations,
@@ -48,7 +48,7 @@ _COUNTS: Final = ("added", "replaced", "known")
 _WANTED: Any = option.settings(**_SELECTION)
 
 
-@click.group(cls=Group, short_help="Look at, check, remove and exchange observations.")
+@click.group(short_help="Look at, check, remove and exchange observations.")
 def data() -> None:
     """Look at, check and exchange observations: what models learn from.
 

@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import Group, present
+from kernelcast.cli.terminal import present
 from kernelcast.cli.training import REGISTRY
 from kernelcast.models.evidence.model import load_evidence, model_to_json
 from kernelcast.models.validation.report import summarise_report
@@ -19,7 +19,7 @@ from kernelcast.training.registry import ModelVersions, is_evidence, load_model,
 _KEYS: Final = ("name", "versions", "used", "latest", "pinned")
 
 
-@click.group(cls=Group, short_help="Look at trained models, pin them, roll back.")
+@click.group(short_help="Look at trained models, pin them, roll back.")
 def models() -> None:
     """Look at trained models, pin a version, roll back.
 

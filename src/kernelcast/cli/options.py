@@ -26,7 +26,7 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import click
 
-from kernelcast.cli.terminal import DEBUG, JSON, PLOT_FILE, ExitStatus, Group
+from kernelcast.cli.terminal import DEBUG, JSON, PLOT_FILE, ExitStatus
 from kernelcast.launches.settings import DEFAULT_LEAST_GAIN, DEFAULT_TIMEOUT_S
 from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
 from kernelcast.records.errors import InputError
@@ -158,7 +158,7 @@ def command(
         if hints["return"] is ExitStatus and "Exit status" not in about:
             about = f"{cleandoc(about)}\n\n{_EXIT_STATUS}"
         register: Any = click.command if of is None else of.command
-        group = {"cls": Group, "invoke_without_command": True} if is_group else {}
+        group = {"cls": click.Group, "invoke_without_command": True} if is_group else {}
         registered: click.Command = register(
             name or run.__name__, help=about, short_help=short,
             context_settings={"show_default": True}, **group,

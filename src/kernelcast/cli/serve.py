@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import Group, complain, present, show, wants_json
+from kernelcast.cli.terminal import complain, present, show, wants_json
 from kernelcast.launches.data_store import STORE_VARIABLE, choose_store
 from kernelcast.records.plain import to_plain
 from kernelcast.records.service_state import Scope, TokenRecord
@@ -108,7 +108,7 @@ def serve(
     run_service(settings, lambda address: show(f"serving at {address} (Ctrl-C ends it)"))
 
 
-@click.group(cls=Group, short_help="Make, list and revoke tokens.")
+@click.group(short_help="Make, list and revoke tokens.")
 def token() -> None:
     """Make, list and revoke tokens of the service."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import Group, present, progress_bar
+from kernelcast.cli.terminal import present, progress_bar
 from kernelcast.cli.training import STORE
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
@@ -30,7 +30,7 @@ from kernelcast.scheduling.starpu import (
 )
 
 
-@click.group(cls=Group)
+@click.group
 def starpu() -> None:
     """Give StarPU's schedulers predicted times before anything has run.
 

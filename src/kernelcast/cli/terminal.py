@@ -133,20 +133,6 @@ def progress() -> Iterator[Callable[[str], None]]:
         yield lambda stage: tell(0, 0, stage)
 
 
-class Group(click.Group):
-    """Names the nearest command where there is none of a name."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
-            from difflib import get_close_matches  # no right command pays for it
-
-            for close_match in get_close_matches(args[0], self.list_commands(ctx), 1):
-                ctx.fail(f"No such command {args[0]!r}. Did you mean {close_match!r}?")
-        return super().resolve_command(ctx, args)
-
-
 class ExitStatus(IntEnum):
     ANSWERED = 0
     FAILED = 1
