@@ -18,13 +18,7 @@ import numpy as np
 from kernelcast.records.errors import InputError
 from kernelcast.records.private_files import check_target, writing
 from kernelcast.reports.charts import LONGEST_NAME, Axis, Chart, Figure, Series, elide, make_plain
-from kernelcast.reports.numbers import (
-    format_bytes,
-    format_count,
-    format_seconds,
-    format_share,
-    typeset,
-)
+from kernelcast.reports.numbers import WRITERS, typeset
 
 if TYPE_CHECKING:  # matplotlib is optional, and slow to load
     from matplotlib.axes import Axes
@@ -322,14 +316,10 @@ def _set_axis(axes: "Axes", side: Literal["x", "y"], axis: Axis) -> None:
 
 
 def write_number(value: float, axis: Axis) -> str:
-    if axis.unit == "s":
-        return typeset(format_seconds(value)) if value else "0"
-    if axis.unit == "share":
-        return typeset(format_share(value))
     if axis.unit == "moment":
         return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d}"
-    if axis.unit == "B":
-        return format_bytes(value) if value >= 1 else ""
-    if axis.unit in {"B/s", "op/s", "count"}:
-        return format_count(value)
+    if axis.unit == "B" and value < 1:
+        return ""
+    if axis.unit in {"s", "share", "B", "B/s", "op/s", "count"}:
+        return typeset(WRITERS[axis.unit](value))
     return typeset(f"{value:,.0f}" if value == int(value) else f"{value:.3g}")

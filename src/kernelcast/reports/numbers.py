@@ -1,6 +1,7 @@
 """Numbers as people read them: times, shares, amounts of memory, counts."""
 
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from kernelcast.records.estimates import NOTHING as NOTHING
 from kernelcast.records.estimates import format_digits as format_digits
@@ -70,3 +71,18 @@ def format_value(value: float | None) -> str:
     if value is None:
         return NOTHING
     return format_whole(value) if value == int(value) else f"{value:,.6g}"
+
+
+WRITERS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "text": str, "code": str, "number": "{}".format,
+    "s": lambda seconds: format_seconds(seconds) if seconds else "0",
+    "share": format_share, "signed share": lambda share: format_share(share, signed=True),
+    "error": format_error, "points": format_points, "B": format_bytes, "whole": format_whole,
+    "value": format_value, **dict.fromkeys(("count", "B/s", "op/s"), format_count),
+}  # fmt: skip
+"""How values are written by the unit of their column or axis: seconds, shares as fractions, ...
+
+A column's unit that is not among these is a format of Python such as ``.2f``. `number` is a column
+of texts that stand at the right, as numbers do; `code` is OpenCL C, with remarks on it in lines
+below.
+"""

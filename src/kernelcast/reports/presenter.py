@@ -50,20 +50,6 @@ if TYPE_CHECKING:  # slow to load
     from rich.table import Table as RichTable
     from rich.text import Text
 
-_WRITERS: Final[Mapping[str, Callable[[Any], str]]] = {
-    "text": str, "code": str, "number": "{}".format,
-    "s": lambda seconds: numbers.format_seconds(seconds) if seconds else "0",
-    "share": numbers.format_share,
-    "signed share": lambda share: numbers.format_share(share, signed=True),
-    "error": numbers.format_error, "points": numbers.format_points,
-    "B": numbers.format_bytes, "count": numbers.format_count,
-    "whole": numbers.format_whole, "value": numbers.format_value,
-}  # fmt: skip
-"""How values are written by the unit of their column: seconds, shares as fractions, bytes, ...
-
-A unit that is not among these is a format of Python such as ``.2f``. `number` is a column of texts
-that stand at the right, as numbers do; `code` is OpenCL C, with remarks on it in lines below.
-"""
 _UNLIMITED: Final = 10_000
 
 
@@ -94,7 +80,7 @@ class Table:
     """Rows of raw values under titles; the columns' units decide how they are written."""
 
     columns: Mapping[str, str]
-    """Units by the titles of columns; see `_WRITERS`."""
+    """Units by the titles of columns; see `numbers.WRITERS`."""
     rows: Iterable[Sequence[Value]]
     """Numbers in the column's unit; a text stands as it is. Give a list or a tuple."""
     title: str = ""
@@ -160,7 +146,7 @@ def _read(record: Any, field: Field) -> Any:  # noqa: ANN401 - records hold anyt
 
 
 def _choose_writer(unit: str) -> Callable[[Any], str]:
-    return _WRITERS.get(unit) or (lambda value: format(value, unit))
+    return numbers.WRITERS.get(unit) or (lambda value: format(value, unit))
 
 
 def _write(value: Value, writer: Callable[[Any], str]) -> str:
