@@ -103,7 +103,7 @@ def serve(
     if settings.needs_tokens and not (file_tokens or tokens):
         complain("there are no tokens yet: `kernelcast serve token create NAME` makes one")
     # Before anything listens: a sandbox that is required and does not work ends it here.
-    if gap := settings.describe_gap(settings.protect(str(settings.database))):
+    if gap := settings.describe_gap(*settings.protect(str(settings.database))):
         complain(gap)
     run_service(settings, lambda address: show(f"serving at {address} (Ctrl-C ends it)"))
 

@@ -1,7 +1,6 @@
 """Whether strangers' kernels can be run where they see nothing of ours, and how."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -29,30 +28,22 @@ class SandboxMode(StrEnum):
     """Never: something else protects."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Protection:
-    confinement: Confinement | None = None
-    """What their processes may see; None: what this user can."""
-    failure: str = ""
-    """Why they see more although they should not; empty if they do not, or nobody wants it."""
-
-    @property
-    def name(self) -> str:
-        return "none" if self.confinement is None else "bubblewrap"
-
-
-def choose_protection(mode: SandboxMode, hidden: Iterable[Path] = ()) -> Protection:
+def choose_protection(
+    mode: SandboxMode, hidden: Iterable[Path] = ()
+) -> tuple[Confinement | None, str]:
+    """Choose what their processes may see, None for all that this user can, and say why that is
+    more than it should be; empty where it is not, or the mode is off."""
     if mode is SandboxMode.OFF:
-        return Protection()
+        return None, ""
     confinement = Confinement(
         readable=((machine_path("any").parent, _MACHINES),), hidden=(data_folder(), *hidden)
     )
     failure = _try_it()
     if not failure:
-        return Protection(confinement=confinement)
+        return confinement, ""
     if mode is SandboxMode.REQUIRED:
         raise InputError(f"--sandbox required: {failure}")
-    return Protection(failure=failure)
+    return None, failure
 
 
 @cache

@@ -73,8 +73,6 @@ def estimate_on_devices(
             forget_devices()
         if isinstance(answer.error, InputError):
             refusals.append(answer.error)
-        if found:
-            answer = replace(answer, estimate=found[0].estimate)
         yield answer, found[0].recording if found else None
     if refusals and len(refusals) == len(devices):
         raise refusals[0]

@@ -166,10 +166,10 @@ async def _run(
         "service starts",
         needs_tokens=settings.needs_tokens,
         allow_run=settings.allow_run,
-        sandbox=service.protection.name,
+        sandbox=service.sandbox,
     )
-    if warning := settings.describe_gap(service.protection):
-        log("strangers' kernels are not confined", level=30, said=warning)
+    if service.gap:
+        log("strangers' kernels are not confined", level=30, said=service.gap)
     try:
         yield
     finally:
@@ -218,7 +218,7 @@ async def readiness(service: OurService) -> Readiness:
     return Readiness(
         status="ready",
         devices=len(await service.devices.list()),
-        sandbox="none" if service.protection.confinement is None else "bubblewrap",
+        sandbox=service.sandbox,
     )
 
 

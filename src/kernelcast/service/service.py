@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from cachetools import FIFOCache
 
@@ -97,11 +97,13 @@ class Service:
         self.settings, self.metrics = settings, metrics
         database = settings.database or str(choose_store())
         self.state = open_state(database)
-        self.protection = settings.protect(database)
+        self.confinement, failure = settings.protect(database)
+        self.gap = settings.describe_gap(self.confinement, failure)
+        self.sandbox: Literal["bubblewrap", "none"] = "bubblewrap" if self.confinement else "none"
         make_private_folder(locks_folder())
         # By this file processes of a host take turns on its processors.
         turns = locks_folder() / f"{host_name()}.turns"
-        processes = CallerProcesses(self.protection.confinement, turns)
+        processes = CallerProcesses(self.confinement, turns)
         self.backend = backend or Backend(database, settings.registry, processes)
         self.problems = ProblemCache(self.state, settings.limits)
         self.answers = Answers(self.state, metrics, settings.limits)
@@ -136,7 +138,7 @@ class Service:
                 # What somebody has typed may take for ever.
                 timeout_s=60.0,
                 subject=subject,
-                confinement=self.protection.confinement,
+                confinement=self.confinement,
             )
         )
 

@@ -12,9 +12,10 @@ from typing import Final
 from cattrs.preconf.json import make_converter
 
 from kernelcast.launches.settings import DEFAULT_LEAST_GAIN
-from kernelcast.predictor.confinement import Protection, SandboxMode, choose_protection
+from kernelcast.predictor.confinement import SandboxMode, choose_protection
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import ServiceIdentity
+from kernelcast.workers import Confinement
 
 API_VERSION: Final = "1.14.0"
 """Grows with every change of the API: docs/reference/openapi.yaml."""
@@ -136,19 +137,19 @@ class ServiceSettings:
         is_asked_for = self.require_tokens or self.token_file is not None
         return is_asked_for or bool(self.trusted_proxies) or not self.is_loopback
 
-    def protect(self, database: str) -> Protection:
-        """Find what keeps submitted kernels from the service's files."""
+    def protect(self, database: str) -> tuple[Confinement | None, str]:
+        """Find what keeps submitted kernels from the service's files, and what is wrong with it."""
         named = [database, self.registry or "", str(self.token_file or "")]
         files = [Path(one) for one in named if one and "://" not in one]
         # What SQLite keeps beside its file is as secret.
         beside = [Path(f"{database}{end}") for end in ("-wal", "-shm") if "://" not in database]
         return choose_protection(self.sandbox, (*files, *beside))
 
-    def describe_gap(self, protection: Protection) -> str:
+    def describe_gap(self, confinement: Confinement | None, failure: str) -> str:
         """Say that submitted kernels run unconfined and what to do; empty if they do not."""
-        if not self.allow_run or protection.confinement is not None:
+        if not self.allow_run or confinement is not None:
             return ""
-        why = f": {protection.failure}" if protection.failure else " (--sandbox off)"
+        why = f": {failure}" if failure else " (--sandbox off)"
         return (
             "submitted kernels run without a sandbox; on a CPU device they can read and change "
             f"what this user can{why}"

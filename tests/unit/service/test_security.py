@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from kernelcast.launches.machines import machine_path
-from kernelcast.predictor.confinement import Protection
 from kernelcast.records.errors import InputError
 from kernelcast.service import ServiceSettings
 from kernelcast.service import settings as settings_module
@@ -126,36 +125,36 @@ def test_what_a_service_keeps_is_hidden_and_machines_are_seen(
     machine_path("one").parent.mkdir()
     machine_path("one").write_text("id: one")
     settings = ServiceSettings(token_file=tmp_path / "tokens")
-    protection = settings.protect(str(tmp_path / "rows.sqlite"))
-    if protection.confinement is None:
-        pytest.skip(protection.failure)
+    confinement, failure = settings.protect(str(tmp_path / "rows.sqlite"))
+    if confinement is None:
+        pytest.skip(failure)
     inside = "/tmp/data/kernelcast/machines/one.yaml"
     asked = (*map(str, tmp_path.rglob("*.*")), str(tmp_path / "tokens"), inside)
-    seen = run_isolated(VIEW, asked, timeout_s=60, subject="d", confinement=protection.confinement)
+    seen = run_isolated(VIEW, asked, timeout_s=60, subject="d", confinement=confinement)
     assert seen == (inside,)
 
 
 def test_a_gap_is_told_where_kernels_may_run() -> None:
     """Whoever allows to run strangers' kernels hears what protects, unless they are confined."""
     allowed = ServiceSettings(allow_run=True)
-    missing = Protection(failure="there is no bwrap; install bubblewrap")
-    assert "install bubblewrap" in allowed.describe_gap(missing)
-    assert "--sandbox off" in allowed.describe_gap(Protection())
-    assert allowed.describe_gap(Protection(confinement=Confinement())) == ""
-    assert ServiceSettings().describe_gap(missing) == ""
+    missing = (None, "there is no bwrap; install bubblewrap")
+    assert "install bubblewrap" in allowed.describe_gap(*missing)
+    assert "--sandbox off" in allowed.describe_gap(None, "")
+    assert allowed.describe_gap(Confinement(), "") == ""
+    assert ServiceSettings().describe_gap(*missing) == ""
 
 
 def test_samplings_of_a_service_are_confined(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What protects a service is given to each of its samplings."""
-    protection = Protection(confinement=Confinement())
-    monkeypatch.setattr(settings_module, "choose_protection", lambda *_: protection)
+    confinement = Confinement()
+    monkeypatch.setattr(settings_module, "choose_protection", lambda *_: (confinement, ""))
     settings = ServiceSettings(database=str(tmp_path / "rows.sqlite"), registry=str(tmp_path))
     service = Service(settings, Metrics())
     try:
         executor = service.estimating._backend._predictor._options.executor  # type: ignore[attr-defined]
-        assert executor.children.confinement is protection.confinement
-        assert service.protection.name == "bubblewrap"
+        assert executor.children.confinement is confinement
+        assert service.sandbox == "bubblewrap"
     finally:
         service.state.close()

@@ -19,7 +19,7 @@ VIEW: Task[tuple[str, ...]] = Task(
 CRASHING = Path(__file__).parents[2] / "support" / "crashing.py"
 PACKAGES = Path(kernelcast.__file__).parents[1]
 works = pytest.mark.skipif(
-    bool(shutil.which("bwrap") is None or choose_protection(SandboxMode.AUTO).failure),
+    bool(shutil.which("bwrap") is None or choose_protection(SandboxMode.AUTO)[1]),
     reason="no bubblewrap that works",
 )
 
@@ -95,11 +95,11 @@ def test_a_missing_sandbox_is_told_with_what_to_install(
     monkeypatch.setattr("kernelcast.workers.sandbox.PROGRAM", "no-such-program")
     confining._try_it.cache_clear()
     try:
-        found = choose_protection(SandboxMode.AUTO)
-        assert (found.name, found.confinement) == ("none", None)
-        assert "install bubblewrap" in found.failure
+        confinement, failure = choose_protection(SandboxMode.AUTO)
+        assert confinement is None
+        assert "install bubblewrap" in failure
         with pytest.raises(InputError, match=r"--sandbox required: .*install bubblewrap"):
             choose_protection(SandboxMode.REQUIRED)
-        assert choose_protection(SandboxMode.OFF).failure == ""
+        assert choose_protection(SandboxMode.OFF) == (None, "")
     finally:
         confining._try_it.cache_clear()
