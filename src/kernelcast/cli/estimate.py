@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from kernelcast.cli import options as option
@@ -278,11 +277,9 @@ def collect_estimates(
             return
         refuse_unknown_ids(device_ids)
         # Who gave a wrong problem, or a wrong id, has not waited for this import.
-        from kernelcast.predictor.estimates import estimate_on_devices, find_devices, import_ahead
+        from kernelcast.predictor.estimates import estimate_on_devices, find_devices
 
         report("looking for devices")
-        # In a thread that keeps no program from ending.
-        Thread(target=import_ahead, daemon=True).start()
         devices = find_devices(device_ids)
         for number, problem in enumerate(good, start=1):
             yield (

@@ -4,11 +4,8 @@ Recorded samples are answered from on the way that answers from devices go.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
-from importlib import import_module
-from pathlib import Path
 
 from kernelcast.launches.data_folder import choose_store
 from kernelcast.launches.devices import choose_devices, forget_devices, share_children
@@ -47,7 +44,6 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.training.registry import choose_registry
 
-_NEEDED_LATER = ("kernelcast.launches.data_store", "kernelcast.training_data.store.schema")
 _NO_FACTS = "the recording holds no facts about the launch; record it again"
 
 
@@ -98,16 +94,6 @@ def _ask(
 
 def find_devices(device_ids: Sequence[str]) -> list[DeviceDescription]:
     return choose_devices(device_ids, share_children())
-
-
-def import_ahead() -> None:
-    """Import what a store of observations needs, while devices are looked for: 0.1 s."""
-    store = choose_store()
-    if "://" not in str(store) and not Path(store).is_file():
-        return
-    for name in _NEEDED_LATER:
-        with suppress(ImportError):  # who needs it tells why it cannot be had
-            import_module(name)
 
 
 @cache
