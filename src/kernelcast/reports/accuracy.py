@@ -5,9 +5,7 @@ that observations of the same launch gave just before its newest one, as the tie
 answers. A launch that was observed 100,000 times counts as one that was observed twice does.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from statistics import fmean, median
 from typing import Any, Final
 
@@ -27,7 +25,6 @@ from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.trained_models import find_shipped
 from kernelcast.records.contention import DEFAULT_COVERAGE
-from kernelcast.records.estimates import Interval
 from kernelcast.records.observation import ObservationFlag, Origin
 from kernelcast.training.registry import choose_registry
 from kernelcast.training_data.store import Selection, Store
@@ -43,26 +40,6 @@ _JUDGED: Final = Selection(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldLaunch:
-    device_id: str
-    global_size: tuple[int, ...] | None
-    observations: int
-    seconds: float
-    """Their median time of the whole launch."""
-    noise: float | None
-    """Half the 10-90 % spread of their times over the median; of a single one, its own."""
-    when: datetime | None
-    linear_s: float | None
-    """The linear model's time from the newest samples, in seconds."""
-    times: Sequence[tuple[datetime, float]]
-    """When its newest observations took how many seconds, oldest of them first."""
-    remembered: tuple[Interval, float] | None
-    """What observations gave just before the newest one, and its time; None of a single one."""
-    shifted_at: datetime | None
-    """When it became certain that the launch takes another time than before."""
-
-
 # Newest observations of a launch that its history is drawn of, and its median and noise.
 _DRAWN, _SUMMED = 100, 20
 _COLUMNS = (
@@ -71,8 +48,15 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def read_kernel_launches(store: Store, kernel: str) -> tuple[HeldLaunch, ...]:
-    """Read the launches of a ``suite/application/kernel``, those that were measured last first."""
+def read_kernel_launches(store: Store, kernel: str) -> list[dict[str, Any]]:
+    """Read the launches of a ``suite/application/kernel``, those that were measured last first.
+
+    Of each: how many observations, their median `seconds`, half the 10-90 % spread of their times
+    over it (`noise`; of a single one its own), `when` the newest was measured, the linear model's
+    time from the newest samples (`linear_s`), the newest `times` with their moments, what
+    observations said just before the newest one, with its time (`remembered`), and when it became
+    certain that the launch takes another time than before (`shifted_at`).
+    """
     wanted = replace(_JUDGED, kernels=(kernel.rpartition("/")[2],))
     by_launch: dict[str, list[Any]] = {}
     for row in store.read_launches(wanted, _COLUMNS, most=_DRAWN):
@@ -102,23 +86,18 @@ def read_kernel_launches(store: Store, kernel: str) -> tuple[HeldLaunch, ...]:
             if history.shifts > shifts:
                 shifted_at = when
         ndrange = load_ndrange(newest.ndrange)
-        found.append(
-            HeldLaunch(
-                device_id=newest.device_id,
-                global_size=None if ndrange is None else ndrange.global_size,
-                observations=len(summed),
-                seconds=median(times),
-                noise=noise,
-                when=load_time(newest.measured_at_us),
-                linear_s=linear_s if linear_s > 0 else None,
-                times=[
-                    (when, one.seconds) for one in drawn if (when := load_time(one.measured_at_us))
-                ],
-                remembered=remembered,
-                shifted_at=shifted_at,
-            )
-        )
-    return tuple(found)
+        found.append({
+            "device_id": newest.device_id,
+            "global_size": None if ndrange is None else ndrange.global_size,
+            "observations": len(summed), "seconds": median(times), "noise": noise,
+            "when": load_time(newest.measured_at_us),
+            "linear_s": linear_s if linear_s > 0 else None,
+            "times": [
+                (when, one.seconds) for one in drawn if (when := load_time(one.measured_at_us))
+            ],
+            "remembered": remembered, "shifted_at": shifted_at,
+        })  # fmt: skip
+    return found
 
 
 def find_ablation(report: ValidationReport, device: str) -> list[tuple[str, DeviceComparison]]:

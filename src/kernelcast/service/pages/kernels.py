@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from http import HTTPStatus
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends
@@ -55,9 +55,6 @@ from kernelcast.service.routes.estimates import (
 )
 from kernelcast.service.service import Service
 from kernelcast.service_state import AnswerFilter, AnswerRecord
-
-if TYPE_CHECKING:  # what reads models takes long to import
-    from kernelcast.reports.accuracy import HeldLaunch
 
 router = APIRouter(route_class=Route)
 _LOOKED_AT: Final = 2000
@@ -262,7 +259,7 @@ async def show_kernel(page: Reader, name: Name) -> Response:
     return await show(page, "kernels/kernel.html", values, pictures)
 
 
-def _look(service: Service, kernel: str) -> "tuple[Sequence[HeldLaunch], dict[str, Figure]]":
+def _look(service: Service, kernel: str) -> tuple[list[dict[str, Any]], dict[str, Figure]]:
     from kernelcast.reports.accuracy import read_kernel_launches
 
     launches = read_kernel_launches(service.observing.store, kernel)
@@ -274,16 +271,16 @@ def _look(service: Service, kernel: str) -> "tuple[Sequence[HeldLaunch], dict[st
         for one in answers
     ]
     for held in launches:
-        label = write_size(held.global_size)
-        if held.linear_s is not None:
-            point = Point(x=held.seconds, y=held.linear_s, label=label)
-            points.append((f"samples on {held.device_id}", point))
-        if held.remembered is not None:
-            answer, measured_s = held.remembered
+        label, device_id = write_size(held["global_size"]), held["device_id"]
+        if held["linear_s"] is not None:
+            point = Point(x=held["seconds"], y=held["linear_s"], label=label)
+            points.append((f"samples on {device_id}", point))
+        if held["remembered"] is not None:
+            answer, measured_s = held["remembered"]
             point = Point(
                 x=measured_s, y=answer.seconds, low=answer.low, high=answer.high, label=label
             )
-            points.append((f"observations on {held.device_id}", point))
+            points.append((f"observations on {device_id}", point))
     if points:
         found["predicted"] = Figure(
             name="predicted",
@@ -294,11 +291,11 @@ def _look(service: Service, kernel: str) -> "tuple[Sequence[HeldLaunch], dict[st
         )
     lines = [
         make_series(
-            f"{write_size(held.global_size)}, {held.device_id}",
-            [when.timestamp() for when, _ in held.times],
-            [clip_seconds(seconds) for _, seconds in held.times], "line",
+            f"{write_size(held['global_size'])}, {held['device_id']}",
+            [when.timestamp() for when, _ in held["times"]],
+            [clip_seconds(seconds) for _, seconds in held["times"]], "line",
         )
-        for held in launches if held.times
+        for held in launches if held["times"]
     ]  # fmt: skip
     if lines:
         found["history"] = Figure(
