@@ -29,7 +29,7 @@ def breaks() -> None:
 )
 def test_a_library_that_breaks_after_ctrl_c(command: click.Command, status: ExitStatus) -> None:
     """Is no error of its own; without Ctrl-C it is."""
-    commands = _Commands("kernelcast", commands={"breaks": command}, places="")
+    commands = _Commands("kernelcast", commands={"breaks": command})
     shown = CliRunner().invoke(commands, ["breaks"])
     assert shown.exit_code == status
     assert ("internal error" in shown.output) == (status is ExitStatus.FAILED)
