@@ -75,20 +75,16 @@ class AnswerFilter:
             )
             if values
         ]  # fmt: skip
-        if table is WEEKS:
-            if self.given_from is not None:
-                found.append(held.week >= begin_week(self.given_from))
-            if self.given_before is not None:
-                found.append(held.week < self.given_before)
-            return found
-        if self.global_sizes:
+        is_summed = table is WEEKS
+        place = held.week if is_summed else held.id
+        if (at := self.given_from) is not None:
+            found.append(place >= (begin_week(at) if is_summed else make_id(at, 0)))
+        if (at := self.given_before) is not None:
+            found.append(place < (at if is_summed else make_id(at, 0)))
+        if self.global_sizes and not is_summed:
             found.append(held.global_size.in_(self.global_sizes))
-        if self.is_observed is not None:
+        if self.is_observed is not None and not is_summed:
             found.append(held.observed > 0 if self.is_observed else held.observed == 0)
-        if self.given_from is not None:
-            found.append(held.id >= make_id(self.given_from, 0))
-        if self.given_before is not None:
-            found.append(held.id < make_id(self.given_before, 0))
         return found
 
 

@@ -134,18 +134,14 @@ class JobTable(Table):
         kinds: Collection[JobKind] = (),
         states: Collection[JobState] = (),
         most: int = 100,
-        with_results: bool = True,
     ) -> list[JobRecord]:
         """Give jobs of any of these kinds and states, all where none is named; newest first.
 
-        Results of validations have megabytes: without them a job that has one has True in its
-        place.
+        Results of validations have megabytes: a job that has one has True in its place.
         """
-        query = _JOBS
-        if not with_results:
-            is_there = sa.case((JOBS.c.result.is_not(None), True), else_=None)
-            columns = (one for one in _JOBS.selected_columns if one.key != "result")
-            query = sa.select(*columns, is_there.label("result"))
+        is_there = sa.case((JOBS.c.result.is_not(None), True), else_=None)
+        columns = (one for one in _JOBS.selected_columns if one.key != "result")
+        query = sa.select(*columns, is_there.label("result"))
         query = query.order_by(JOBS.c.created_at.desc(), JOBS.c.id).limit(most)
         if kinds:
             query = query.where(JOBS.c.kind.in_(kinds))

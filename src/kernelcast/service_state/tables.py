@@ -21,21 +21,17 @@ METADATA = sa.MetaData()
 class _Stored(sa.types.TypeDecorator[Any]):
     """Values that are stored as a text or a number; nothing stays nothing."""
 
-    impl = sa.Text
+    impl: Any = sa.Text
     cache_ok = True
 
     def __init__(
         self,
-        kind: type[sa.types.TypeEngine[Any]],
+        kind: sa.types.TypeEngine[Any],
         write: Callable[[Any], Any],
         read: Callable[[Any], Any],
     ) -> None:
         super().__init__()
-        self.kind, self.write, self.read = kind, write, read
-
-    def load_dialect_impl(self, dialect: sa.Dialect) -> sa.types.TypeEngine[Any]:
-        is_small = self.kind is sa.BigInteger and dialect.name == "sqlite"  # as WHOLE has it
-        return dialect.type_descriptor(sa.Integer() if is_small else self.kind())
+        self.impl, self.write, self.read = kind, write, read
 
     def process_bind_param(self, value: Any, dialect: sa.Dialect) -> Any:  # noqa: ANN401
         del dialect
@@ -48,15 +44,15 @@ class _Stored(sa.types.TypeDecorator[Any]):
 
 _TYPES: dict[Any, sa.types.TypeEngine[Any]] = {
     str: sa.Text(), bytes: sa.LargeBinary(), bool: sa.Boolean(), int: WHOLE, float: sa.Double(),
-    datetime: _Stored(sa.BigInteger, dump_time, load_time),
-    tuple: _Stored(sa.Text, dump, lambda text: tuple(json.loads(text))),
+    datetime: _Stored(WHOLE, dump_time, load_time),
+    tuple: _Stored(sa.Text(), dump, lambda text: tuple(json.loads(text))),
     frozenset: _Stored(
-        sa.Text,
+        sa.Text(),
         lambda scopes: " ".join(sorted(scopes)),
         lambda text: frozenset(map(Scope, text.split())),
     ),
     Mapping: _Stored(
-        sa.Text, lambda one: dump(dict(one) if isinstance(one, Mapping) else one), json.loads
+        sa.Text(), lambda one: dump(dict(one) if isinstance(one, Mapping) else one), json.loads
     ),
 }  # fmt: skip
 _RENAMED = {"is_cancel_wanted": "cancel_wanted"}
@@ -77,7 +73,7 @@ def make_table(name: str, record: type | dict[str, Any], *keys: str) -> sa.Table
         kinds = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
         kind = get_origin(kinds[0]) or kinds[0]
         if isinstance(kind, type) and issubclass(kind, StrEnum):
-            stored: sa.types.TypeEngine[Any] = _Stored(sa.Text, str, kind)
+            stored: sa.types.TypeEngine[Any] = _Stored(sa.Text(), str, kind)
         else:
             stored = _TYPES[Mapping if kind is Any else kind]
         columns.append(sa.Column(

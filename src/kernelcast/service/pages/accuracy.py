@@ -383,9 +383,7 @@ async def show_comparison(
 ) -> Response:
     from kernelcast.reports.accuracy import ABLATION, list_models
 
-    jobs = await asyncio.to_thread(
-        page.service.state.jobs.list, kinds=KINDS, most=50, with_results=False
-    )
+    jobs = await asyncio.to_thread(page.service.state.jobs.list, kinds=KINDS, most=50)
     error, view, pictures = "", None, dict[str, Figure]()
     try:
         if job := await find_result(page.service, KINDS, of):

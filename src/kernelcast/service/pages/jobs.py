@@ -101,7 +101,7 @@ async def download_result(job_id: str, page: Reader) -> Response:
 
 
 async def _list_jobs(service: Service) -> dict[str, Any]:
-    jobs = await asyncio.to_thread(service.state.jobs.list, with_results=False)
+    jobs = await asyncio.to_thread(service.state.jobs.list)
     outcomes = {
         one.id: await asyncio.to_thread(_read_outcome, service, one.id, one.state) for one in jobs
     }

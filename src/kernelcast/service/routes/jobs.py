@@ -309,13 +309,8 @@ async def list_jobs(
     most: Most = 100,
 ) -> JobsOut:
     """List jobs, newest first."""
-    found = await asyncio.to_thread(
-        call.service.state.jobs.list,
-        kinds=kind or (),
-        states=state or (),
-        most=most,
-        with_results=False,
-    )
+    jobs = call.service.state.jobs
+    found = await asyncio.to_thread(jobs.list, kinds=kind or (), states=state or (), most=most)
     return JobsOut.model_validate({"jobs": found})
 
 
@@ -469,9 +464,7 @@ async def find_result(service: Service, kinds: Sequence[JobKind], wanted: str) -
     """Find a job of some kinds that has a result: the one wanted, else the newest there is."""
     jobs = service.state.jobs
     if not wanted:
-        done = await asyncio.to_thread(
-            jobs.list, kinds=kinds, states=(JobState.DONE,), most=50, with_results=False
-        )
+        done = await asyncio.to_thread(jobs.list, kinds=kinds, states=(JobState.DONE,), most=50)
         wanted = next((one.id for one in done if one.has_result), "")
         if not wanted:
             return None
