@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, get_args, get_origin, get_type_hints
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import postgresql  # SQLite writes its insertions alike
 
 from kernelcast.records.service_state import Scope
 from kernelcast.training_data.store.connecting import Database
@@ -116,7 +116,7 @@ def grow(
     """Add numbers to the rows of their keys, or make these."""
     for row in sorted(rows, key=lambda one: [str(one[key]) for key in keys]):
         # Always in this order: writers never wait in a circle.
-        inserted = _insert(connection, table, row)
+        inserted = postgresql.insert(table).values(row)
         grown = {table.c[name].name: table.c[name] + row[name] for name in sums}
         columns = [table.c[key].name for key in keys]
         connection.execute(inserted.on_conflict_do_update(index_elements=columns, set_=grown))
@@ -124,15 +124,6 @@ def grow(
 
 def insert_once(connection: sa.Connection, table: sa.Table, row: dict[str, Any], key: str) -> bool:
     """Insert a row unless its key is there; tell whether it was not."""
-    inserted = _insert(connection, table, row).on_conflict_do_nothing(index_elements=[key])
+    inserted = postgresql.insert(table).values(row).on_conflict_do_nothing(index_elements=[key])
     # Drivers do not agree on the count of rows here; what comes back they all tell.
     return connection.execute(inserted.returning(table.c[key])).first() is not None
-
-
-def _insert(
-    connection: sa.Connection, table: sa.Table, row: dict[str, Any]
-) -> postgresql.Insert | sqlite.Insert:
-    """Begin an insertion that may meet a row of its key; both dialects write it alike."""
-    if connection.dialect.name == "postgresql":
-        return postgresql.insert(table).values(row)
-    return sqlite.insert(table).values(row)
