@@ -5,7 +5,6 @@ Requests that coroutines await, and the same requests for programs that wait.
 # ruff: noqa: ANN401 - what is asked and answered is JSON, options are those of httpx
 
 import base64
-import json
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import wraps
@@ -347,24 +346,15 @@ class AsyncClient(Transport):
 
     async def follow_job(self, job_id: str) -> AsyncIterator[Job]:
         """Give a job whenever it changes, until it ends; also when the service starts anew."""
+        revision = None
         while True:
-            try:
-                async with self._stream(f"/v1/jobs/{job_id}/events") as lines:
-                    event = ""
-                    async for line in lines:
-                        name, _, content = line.partition(": ")
-                        event = content if name == "event" else event
-                        if name == "data" and event == "error":
-                            raise ServiceError.read(503, json.loads(content)["error"])
-                        if name == "data":
-                            job = Job.read(json.loads(content))
-                            yield job
-                            if job.is_over:
-                                return
-            except ConnectionFailedError:
-                pass
-            # Waits for the service, and gives up in the end.
-            await self._ask("GET", f"/v1/jobs/{job_id}")
+            job = await AsyncClient.job(self, job_id)
+            if job.content["revision"] != revision:
+                revision = job.content["revision"]
+                yield job
+            if job.is_over:
+                return
+            await self._sleep(1.0)
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:

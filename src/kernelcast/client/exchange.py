@@ -6,8 +6,7 @@ import logging
 import os
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from inspect import isawaitable
@@ -294,21 +293,9 @@ class Transport:
         found = await self._ask("GET", path, **params)
         return tuple(map(record.read, found[name or path.rpartition("/")[2]]))
 
-    @asynccontextmanager
-    async def _stream(self, path: str) -> AsyncIterator[AsyncIterator[str]]:
-        """Open a stream of lines; it may be silent for as long as it likes."""
-        try:
-            await self._check_service()
-            async with AsyncExitStack() as stack:
-                enter = stack.enter_async_context if self._is_async else stack.enter_context
-                answer = await wait_for(enter(self._http.stream("GET", path)))
-                if not answer.is_success:
-                    await wait_for(answer.aread() if self._is_async else answer.read())
-                    raise read_error(answer)
-                yield answer.aiter_lines() if self._is_async else _iterate(answer.iter_lines())
-        except httpx.TransportError as error:
-            self._is_checked = False
-            raise self._explain(error) from error
+    async def _sleep(self, pause_s: float) -> None:
+        usual = asyncio.sleep if self._is_async else time.sleep
+        await wait_for((self._patience.sleep or usual)(pause_s))
 
     async def _check_service(self) -> None:
         """See who answers before the first request, and after the connection was lost."""
@@ -364,9 +351,7 @@ class Transport:
                     raise self._explain(error) from error
             # As long as the service says, else longer each time; never all clients at once.
             pause_s = float(retry_after) if retry_after.isdigit() else 0.2 * 2.0**attempt
-            usual = asyncio.sleep if self._is_async else time.sleep
-            sleep, jitter = self._patience.sleep or usual, random.uniform(0.8, 1.2)
-            await wait_for(sleep(min(pause_s, 30.0) * jitter))
+            await self._sleep(min(pause_s, 30.0) * random.uniform(0.8, 1.2))
         raise AssertionError("no attempt was made")
 
     def _explain(self, error: httpx.TransportError) -> ConnectionFailedError:
@@ -377,11 +362,6 @@ class Transport:
 async def wait_for(answer: Any) -> Any:
     """Wait for what a client of coroutines answers; one that blocks has answered already."""
     return await answer if isawaitable(answer) else answer
-
-
-async def _iterate(lines: Iterator[str]) -> AsyncIterator[str]:
-    for one in lines:
-        yield one
 
 
 def read_error(answer: httpx.Response) -> ServiceError:

@@ -1,7 +1,6 @@
 """The client speaks with the service as it is."""
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -151,12 +150,12 @@ def test_coroutines_ask_at_the_same_time() -> None:
 def test_coroutines_wait_for_a_busy_service_and_follow_a_job() -> None:
     """Sends a request again when the service says, and gives a job until it ends."""
     waits: list[float] = []
-    events = "".join(
-        f"event: job\ndata: {json.dumps({**_JOB, 'state': state})}\n\n"
-        for state in ("running", "done")
+    queued, running, done = (
+        httpx.Response(200, json={**_JOB, "state": state, "revision": revision})
+        for revision, state in enumerate(("queued", "running", "done"))
     )
     busy = httpx.Response(503, headers={"retry-after": "7"})
-    transport = _stand_in(busy, httpx.Response(200, json=_JOB), httpx.Response(200, text=events))
+    transport = _stand_in(busy, queued, running, running, done)
 
     async def follow() -> list[str]:
         patience = Patience(sleep=waits.append)
