@@ -141,11 +141,11 @@ class FakeDevices(DeviceProcesses):
         match command:
             case Prepare():
                 one.ran, one.in_place = set(), command.in_place
-                one.local_size = command.ndrange.known_local_size[0]
+                one.local_size = command.problem.ndrange.known_local_size[0]
                 # As a device takes buffers that works in the host's memory.
                 one.arrays = []
                 for index, place in command.buffers.items():
-                    view, argument = self.memory.view(place), command.arguments[index]
+                    view, argument = self.memory.view(place), command.problem.arguments[index]
                     assert isinstance(argument, BufferArgument)
                     own = view if index in command.in_place else view.copy()
                     one.arrays.append(own.view(argument.element.dtype))

@@ -280,9 +280,7 @@ class Balancer:
         memory = self._devices.memory
         buffers = LaunchBuffers(memory, arrays, safety, len(self._places))
         prepare = Prepare(
-            kernel=problem.kernel,
-            ndrange=ndrange,
-            arguments=problem.arguments,
+            problem=problem,
             buffers=buffers.places,
             memory_bytes=memory.size,
             in_place=buffers.in_place,

@@ -185,9 +185,7 @@ def answer(command: Command, _: Reporter) -> Reply:
 
         memory.map(command.memory_bytes)
         arrays = {index: memory.view(place) for index, place in command.buffers.items()}
-        launch = PartialLaunch(
-            session, command.kernel, command.ndrange, command.arguments, arrays, command.in_place
-        )
+        launch = PartialLaunch(session, command.problem, arrays, command.in_place)
         _prepared.append(launch)
         told = {
             "upload_s": launch.upload_s,

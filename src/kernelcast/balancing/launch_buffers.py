@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.features.write_safety import SplitSafety
-from kernelcast.records.arguments import Argument
 from kernelcast.records.balance import MergeRule, Span
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.kernel import Kernel
-from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.ndrange import GroupBox
+from kernelcast.records.problem import Problem
 
 BoolArray = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
@@ -32,9 +31,7 @@ _WORKERS = min(8, os.cpu_count() or 1)
 class Prepare:
     """Build the kernel, take the buffers."""
 
-    kernel: Kernel
-    ndrange: NDRange
-    arguments: tuple[Argument, ...]
+    problem: Problem
     buffers: Mapping[int, Span]
     """Where in the shared memory each one's content lies, in bytes, by its position."""
     memory_bytes: int

@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from kernelcast.records.arguments import (
     Access,
-    Argument,
     BufferArgument,
     ImageArgument,
     Init,
@@ -30,8 +29,7 @@ from kernelcast.records.arguments import (
     make_scalar,
 )
 from kernelcast.records.errors import DeviceLimitError
-from kernelcast.records.kernel import Kernel
-from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.arguments import (
     Recipe,
@@ -277,28 +275,21 @@ class PartialLaunch:
     def __init__(
         self,
         session: DeviceSession,
-        kernel: Kernel,
-        ndrange: NDRange,
-        arguments: Sequence[Argument],
+        problem: Problem,
         arrays: Mapping[int, npt.NDArray[Any]],
         in_place: Collection[int] = (),
     ) -> None:
         started_s = time.monotonic()
-        self._session, self.kernel = session, kernel
-        device = session.description
-        built = session.whole_kernel(kernel)
-        check_arguments(kernel.name, built.parameters, arguments)
-        self.ndrange = choose_local_size(session, built.kernel, ndrange)
-        check_launch(session, built.kernel, kernel, self.ndrange)
-        check_memory(device, arguments)
+        self._session, kernel = session, problem.kernel
+        self._problem, _ = check_problem(session, problem, session.whole_kernel(kernel))
         self._held: list[KernelArgument] = []
         self.in_place: dict[int, npt.NDArray[Any]] = {}
         """Arrays of the buffers that are used where they lie, by position."""
         self.uploaded_bytes = 0
-        with explained_errors(kernel, device):
-            self._window = session.window_kernel(kernel, self.ndrange)
+        with explained_errors(kernel, session.description):
+            self._window = session.window_kernel(kernel, self._problem.ndrange)
             self.build_s = time.monotonic() - started_s
-            for index, argument in enumerate(arguments):
+            for index, argument in enumerate(problem.arguments):
                 if isinstance(argument, ScalarArgument):
                     held: KernelArgument = make_scalar(argument)
                 elif isinstance(argument, LocalArgument):
@@ -317,22 +308,18 @@ class PartialLaunch:
             session.queue.finish()
         self.upload_s = time.monotonic() - started_s - self.build_s
 
-    def run(self, boxes: Sequence[GroupBox]) -> list[float]:
-        """Run boxes one after the other; give each one's time by the host's clock, in seconds."""
-        durations = []
-        with explained_errors(self.kernel, self._session.description):
+    def run(self, boxes: Sequence[GroupBox]) -> None:
+        """Run boxes one after the other."""
+        with explained_errors(self._problem.kernel, self._session.description):
             for box in boxes:
-                start_s = time.monotonic()
-                enqueue_window(self._session.queue, self._window, self.ndrange, box)
+                enqueue_window(self._session.queue, self._window, self._problem.ndrange, box)
                 self._session.queue.finish()
-                durations.append(time.monotonic() - start_s)
-        return durations
 
     def read(self, index: int, spans: Sequence[tuple[int, int]], into: Bytes) -> None:
         """Copy stretches of a buffer's bytes, ascending, to the same places of an array."""
         queue, held = self._session.queue, self._held[index]
         own = self.in_place.get(index)
-        with explained_errors(self.kernel, self._session.description):
+        with explained_errors(self._problem.kernel, self._session.description):
             if own is not None and (own.ctypes.data, own.nbytes) == (into.ctypes.data, into.nbytes):
                 # Nothing to copy; mapping is how OpenCL has the host see what was written.
                 with mapped_memory(queue, held, into.size, cl.map_flags.READ):

@@ -127,8 +127,7 @@ def test_windows_are_told_of_the_whole_launch(session: DeviceSession) -> None:
     problem = replace(write_problem(TELLING, elements, width), ndrange=ndrange)
     whole = run_whole(session, problem, seed=0)[1][0]
     out = np.zeros(64 * 12, dtype=np.uint64)
-    arguments = (problem.kernel, ndrange, problem.arguments, {0: out})
-    launch = PartialLaunch(session, *arguments)
+    launch = PartialLaunch(session, problem, {0: out})
     launch.run([GroupBox(start=(1, 3), shape=(2, 2))])
     launch.read(0, [(0, out.nbytes)], out.view(np.uint8))
     launch.release()
