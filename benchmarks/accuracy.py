@@ -98,9 +98,8 @@ def _run_child(path: Path, device_id: str, trials: int) -> None:
             for trial in range(trials):
                 estimate, _ = sample_launch(
                     launch,
-                    problem.kernel,
+                    problem,
                     EstimateSettings(plan=SamplingPlan(seed=trial)),
-                    arguments=problem.arguments,
                 )
                 estimates.append(estimate)
                 whole_s.append(launch.time_whole())

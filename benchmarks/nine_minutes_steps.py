@@ -15,7 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import distributions
 from pathlib import Path
@@ -225,7 +225,7 @@ def sample_kernel(
     with prepared_launch(run.session, problem, seed=0) as launch:
         ndrange = launch.ndrange
         unit, total = launch.saturation.concurrency, ndrange.work_group_count
-        active = find_active_groups(problem.kernel, ndrange, problem.arguments)
+        active = find_active_groups(replace(problem, ndrange=ndrange))
         launch.warm_up(box_near(total // 2, 1, ndrange.group_counts))
         launch.settle()
         launch.time_whole()

@@ -368,13 +368,13 @@ class Balancer:
 
 def weigh_slabs(problem: Problem, space: SlabSpace) -> tuple[bool, FloatArray | None]:
     """Tell whether all work-groups surely do the same, and how work is spread if they do not."""
-    plan = plan_by_source(SamplingPlan(), problem.kernel, problem.ndrange, problem.arguments)
+    plan = plan_by_source(SamplingPlan(), problem)
     if not (plan.is_known_even and plan.places):
         return plan.is_known_even, None
     # The work of 32 slabs is counted from the source.
     slabs = np.unique(np.linspace(0, space.count - 1, 32).round().astype(int)).tolist()
     boxes = [space.box((slab, slab + 1)) for slab in slabs]
-    found = weigh_boxes(problem.kernel, problem.ndrange, problem.arguments, boxes)
+    found = weigh_boxes(problem, boxes)
     if found is None:
         return False, None
     # Work-groups that do next to nothing still start and end.
@@ -388,7 +388,7 @@ _ENOUGH_LAYERS = 16
 @lru_cache(maxsize=64)
 def choose_split(problem: Problem, settings: BalanceSettings, *, unit: int = 1) -> SplitSafety:
     model = model_kernel(problem)
-    refuse_overruns(problem.kernel, problem.ndrange, problem.arguments)
+    refuse_overruns(problem)
     found: list[SplitSafety] = []
     # Dimensions with enough work-groups come first, slowest first, then others by their number.
     counts = problem.ndrange.group_counts

@@ -96,7 +96,7 @@ class _Row:
             pairs = sample_pairs(launch, multiples, window_set=window_set, unit=unit)
             for multiple, launches in pairs.items():
                 run = replace(self.moments[0], launches=launches, is_even=True, at_s=at_s)
-                run = weigh_run(run, problem.kernel, problem.arguments, launch.saturation.parts)
+                run = weigh_run(run, problem, launch.saturation.parts)
                 self._keep(replace(run, is_even=True), multiple, window_set)
             yield
 
@@ -120,7 +120,7 @@ def observe_launch(
     kernel = problem.kernel
     with prepared_launch(session, problem, seed=settings.seed) as launch:
         plan = SamplingPlan(seed=settings.seed)
-        sampler, weigh = open_by_source(launch, plan, kernel, problem.arguments)
+        sampler, weigh = open_by_source(launch, plan, problem)
         row = _Row(launch=launch, settings=settings, problem=problem, sampler=sampler, weigh=weigh)
         before = read_processor_times()
         report("sampling")
@@ -241,7 +241,7 @@ def _find_sizes(
         problem = prepared.problem.on(session.description)
         with prepared_launch(session, problem, seed=settings.seed) as launch:
             plan = SamplingPlan(seed=settings.seed)
-            run = sample_by_source(launch, plan, problem.kernel, problem.arguments)
+            run = sample_by_source(launch, plan, problem)
             # How often work-groups fill the device.
             fills = launch.ndrange.work_group_count / launch.saturation.concurrency
         fill_s[size] = fit_linear(run).seconds / fills

@@ -9,12 +9,11 @@ from statistics import median
 
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.linear import fit_moments, make_interval
-from kernelcast.records.arguments import Argument
 from kernelcast.records.contention import NOTICEABLE, combine_contention, list_contention
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.estimates import Estimate, Measurement, Tier
 from kernelcast.records.explanation import Explanation, LinearFacts
-from kernelcast.records.kernel import Kernel
+from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.host import ThreadsWaiting, find_waiting, read_waiting
 from kernelcast.sampling.sampler import PreparedLaunch, Sampled, Sampler
@@ -36,28 +35,27 @@ class LaunchSampling:
     def __init__(
         self,
         launch: PreparedLaunch,
-        kernel: Kernel | str,
+        problem: Problem | str,
         settings: EstimateSettings,
         *,
-        arguments: Sequence[Argument] = (),
         started_s: float | None = None,
         turn: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
         self._launch, self._settings, self._turn = launch, settings, turn
-        self._name = kernel if isinstance(kernel, str) else kernel.name
+        self._name = problem if isinstance(problem, str) else problem.kernel.name
         self._begun_s = time.perf_counter() if started_s is None else started_s
         self._ended_s = -math.inf
         self.runs: list[SampleRun] = []
         """The samples of each moment so far."""
         self._sampler: Sampler | WarmedSampler
         self._weigh: Callable[[SampleRun], SampleRun] = lambda run: run
-        if isinstance(kernel, str):
+        if isinstance(problem, str):
             self._sampler = open_sampler(launch, settings.plan)
         else:
             # Source analysis takes longer to import than samples to take.
             from kernelcast.launches.weighing import open_by_source
 
-            self._sampler, self._weigh = open_by_source(launch, settings.plan, kernel, arguments)
+            self._sampler, self._weigh = open_by_source(launch, settings.plan, problem)
 
     def take_moment(self) -> bool:
         """Sample once more; tell whether there was anything left to sample."""
@@ -85,13 +83,12 @@ class LaunchSampling:
 
 def sample_launch(
     launch: PreparedLaunch,
-    kernel: Kernel | str,
+    problem: Problem | str,
     settings: EstimateSettings,
     *,
-    arguments: Sequence[Argument] = (),
     wait: Callable[[float], None] = time.sleep,
 ) -> tuple[Estimate, Sequence[SampleRun]]:
-    sampling = LaunchSampling(launch, kernel, settings, arguments=arguments)
+    sampling = LaunchSampling(launch, problem, settings)
     sampling.take_rest(wait=wait)
     return sampling.conclude(), sampling.runs
 

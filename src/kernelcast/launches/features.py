@@ -204,7 +204,7 @@ def read_device_features(
                 found.saturation = launch.saturation
                 if is_sampled:
                     plan = SamplingPlan(seed=seed)
-                    found.run = sample_by_source(launch, plan, problem.kernel, problem.arguments)
+                    found.run = sample_by_source(launch, plan, problem)
                     found.linear_s = fit_linear(found.run).seconds
     if FeatureGroup.ANALYTIC in groups:
         with _step(costs_s, "analytic model", report):

@@ -125,8 +125,8 @@ def describe_live(launch: Launch) -> LiveLaunch:
     with nullcontext() if given.local_size else session.lock:  # the device is asked by a kernel
         ndrange = choose_local_size(session, known.built.kernel, given)
     check_launch(session, known.built.kernel, kernel, ndrange)
-    refuse_overruns(kernel, ndrange, arguments)
     problem = Problem(name=kernel.name, kernel=kernel, ndrange=ndrange, arguments=tuple(arguments))
+    refuse_overruns(problem)
     return LiveLaunch(problem=problem, session=session, values=values)
 
 

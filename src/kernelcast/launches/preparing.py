@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from kernelcast.features.analysis import infer_accesses
 from kernelcast.launches.source_check import refuse_overruns
@@ -21,5 +22,5 @@ def prepared_launch(
         session.lock,
         prepared_problem(session, problem, seed=seed, inferred=inferred) as launch,
     ):
-        refuse_overruns(problem.kernel, launch.ndrange, problem.arguments)
+        refuse_overruns(replace(problem, ndrange=launch.ndrange))
         yield launch

@@ -12,7 +12,7 @@ from kernelcast.features.counting.summary import count_blocks, count_instruction
 from kernelcast.features.file_reach import check_reach as check_reach
 from kernelcast.features.touched_ranges import find_overruns
 from kernelcast.features.work_queues import find_work_queue
-from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument, Parameter
+from kernelcast.records.arguments import BufferArgument, LocalArgument, Parameter
 from kernelcast.records.errors import (
     InputError,
     KernelcastError,
@@ -61,7 +61,8 @@ def tell_sizes(kernel: Kernel, parameters: Sequence[Parameter]) -> tuple[Paramet
 _MOST = 3
 
 
-def refuse_overruns(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]) -> None:
+def refuse_overruns(problem: Problem) -> None:
+    kernel, arguments = problem.kernel, problem.arguments
     try:
         facts = read_facts(kernel)
         named = {
@@ -69,7 +70,7 @@ def refuse_overruns(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argume
             for parameter, one in zip(facts.parameters, arguments, strict=False)
             if isinstance(one, BufferArgument | LocalArgument) and parameter.is_pointer
         }
-        places = find_overruns(facts, ndrange, named, bind_scalars(facts, arguments))
+        places = find_overruns(facts, problem.ndrange, named, bind_scalars(facts, arguments))
     except Exception:  # noqa: BLE001 - a help: nothing about it may cost the answer
         return
     # An element that is read and written is two accesses, but one place.

@@ -26,15 +26,15 @@ from kernelcast.features.counting.work_profile import WorkProfile, may_differ, p
 from kernelcast.features.touched_ranges import find_active_box
 from kernelcast.launches.machines import find_own_machine, find_stand_in
 from kernelcast.launches.source_check import refuse_persistent
-from kernelcast.records.arguments import Argument, BufferArgument, HeldBuffer, Init
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.arguments import BufferArgument, HeldBuffer, Init
+from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import PreparedLaunch, Sampled, Sampler, is_even
+from kernelcast.sampling.sampler import PreparedLaunch, Sampler, is_even
 from kernelcast.sampling.warmed_windows import WarmedSampler, open_sampler
 
 # Below this spread of the work, weights change nothing that samples could show.
@@ -45,55 +45,51 @@ _LEAST_WEIGHT = 0.02
 
 
 def open_by_source(
-    launch: PreparedLaunch, plan: SamplingPlan, kernel: Kernel, arguments: Sequence[Argument]
+    launch: PreparedLaunch, plan: SamplingPlan, problem: Problem
 ) -> tuple[Sampler | WarmedSampler, Callable[[SampleRun], SampleRun]]:
     """Give what samples a launch moment by moment where its source says, and what weighs by that
     what it timed."""
-    refuse_persistent(kernel)
-    plan = plan_by_source(plan, kernel, launch.ndrange, arguments)
+    refuse_persistent(problem.kernel)
+    problem = replace(problem, ndrange=launch.ndrange)
+    plan = plan_by_source(plan, problem)
     try:
-        reads_contents = bool(find_index_buffers(read_facts(kernel)))
+        reads_contents = bool(find_index_buffers(read_facts(problem.kernel)))
     except (InputError, RecursionError):
         reads_contents = True
-    find_least = cache(partial(find_least_rate, launch, kernel, arguments))
+    find_least = cache(partial(find_least_rate, launch.device, problem))
 
     def weigh_on_gpu(run: SampleRun) -> SampleRun:
         # Where borders are idle, the others have their weights by now.
         is_weighed = any(one.weight != 1 for one in run.launches)
-        weighed = run if is_weighed else weigh_run(run, kernel, arguments)
+        weighed = run if is_weighed else weigh_run(run, problem)
         return replace(weighed, least_rate_s=find_least())
 
     def weigh(run: SampleRun) -> SampleRun:
         # What is the same everywhere would be counted once more to weigh nothing.
         is_even = plan.is_known_even and not plan.places and not reads_contents
-        return run if is_even else weigh_run(run, kernel, arguments, launch.saturation.parts)
+        return run if is_even else weigh_run(run, problem, launch.saturation.parts)
 
     if launch.device.kind is not DeviceKind.GPU:
         return open_sampler(launch, plan), weigh
-    active = find_active_groups(kernel, launch.ndrange, arguments)
-    return open_sampler(launch, plan, active=active), weigh_on_gpu
+    return open_sampler(launch, plan, active=find_active_groups(problem)), weigh_on_gpu
 
 
-def sample_by_source(
-    launch: PreparedLaunch, plan: SamplingPlan, kernel: Kernel, arguments: Sequence[Argument]
-) -> SampleRun:
+def sample_by_source(launch: PreparedLaunch, plan: SamplingPlan, problem: Problem) -> SampleRun:
     """Time a few work-groups in one moment, for the whole of a plan's budget."""
-    sampler, weigh = open_by_source(launch, replace(plan, moments=1), kernel, arguments)
+    sampler, weigh = open_by_source(launch, replace(plan, moments=1), problem)
     run = sampler.take_moment()
     assert run is not None, "the first moment of a launch has work-groups"
     return weigh(run)
 
 
-def plan_by_source(
-    plan: SamplingPlan, kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]
-) -> SamplingPlan:
+def plan_by_source(plan: SamplingPlan, problem: Problem) -> SamplingPlan:
     """Plan no search for uneven work where the source tells how work-groups differ, if at all."""
-    profile, has_contents = _profile(kernel, arguments, ndrange)
+    profile, has_contents = _profile(problem)
     if profile is None or not profile.is_exact:
         return plan
     if profile.spread < _LEAST_SPREAD:
         return replace(plan, is_known_even=True)
-    total = ndrange.work_group_count
+    total = problem.ndrange.work_group_count
     if not has_contents:
         return replace(
             plan,
@@ -110,20 +106,17 @@ def plan_by_source(
     return plan
 
 
-def weigh_boxes(
-    kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument], boxes: Sequence[GroupBox]
-) -> tuple[float, ...] | None:
+def weigh_boxes(problem: Problem, boxes: Sequence[GroupBox]) -> tuple[float, ...] | None:
     """Count the work of boxes over that of the mean work-group; None where data decide it."""
-    profile, _ = _profile(kernel, arguments, ndrange, tuple(boxes))
+    profile, _ = _profile(problem, tuple(boxes))
     return profile.weights if profile is not None and profile.is_exact else None
 
 
-def weigh_run(
-    run: SampleRun, kernel: Kernel, arguments: Sequence[Argument], parts: int = 1
-) -> SampleRun:
+def weigh_run(run: SampleRun, problem: Problem, parts: int = 1) -> SampleRun:
     """Weigh the launches of a sample run, unless the samples contradict the source, and the parts
     that cores of a device get beforehand."""
-    profile, _ = _profile(kernel, arguments, run.ndrange, tuple(one.box for one in run.launches))
+    boxes = tuple(one.box for one in run.launches)
+    profile, _ = _profile(replace(problem, ndrange=run.ndrange), boxes)
     return run if profile is None else apply_profile(run, profile, parts)
 
 
@@ -196,15 +189,11 @@ def _rescale(launches: tuple[TimedLaunch, ...]) -> tuple[TimedLaunch, ...]:
     )
 
 
-def _profile(
-    kernel: Kernel,
-    arguments: Sequence[Argument],
-    ndrange: NDRange,
-    boxes: tuple[GroupBox, ...] = (),
-) -> tuple[WorkProfile | None, bool]:
+def _profile(problem: Problem, boxes: tuple[GroupBox, ...] = ()) -> tuple[WorkProfile | None, bool]:
     """Count the work of a launch, and of boxes, by the source and by contents that loops or
     conditions read, and tell whether there are any. None where that is not known, or boxes do the
     same."""
+    kernel, ndrange, arguments = problem.kernel, problem.ndrange, problem.arguments
     try:
         facts = read_facts(kernel)
         wanted = find_index_buffers(facts)
@@ -255,22 +244,20 @@ def _open_content(argument: BufferArgument) -> Numbers:
     return content
 
 
-def find_active_groups(
-    kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]
-) -> GroupBox | None:
+def find_active_groups(problem: Problem) -> GroupBox | None:
     """Find the work-groups that do anything; None where that is not known, or none does."""
     try:
-        facts = read_facts(kernel)
-        return find_active_box(facts, ndrange, bind_scalars(facts, arguments))
+        facts = read_facts(problem.kernel)
+        return find_active_box(facts, problem.ndrange, bind_scalars(facts, problem.arguments))
     except Exception:  # noqa: BLE001 - a help: nothing about it may cost the answer
         return None
 
 
-def find_least_rate(launch: Sampled, kernel: Kernel, arguments: Sequence[Argument]) -> float:
+def find_least_rate(device: DeviceDescription, problem: Problem) -> float:
     """Find the least seconds per work-group by what the whole launch moves through DRAM, as the
     description of its device has it; 0 where that is not known."""
     try:
-        machine = find_own_machine(launch.device.id) or find_stand_in(launch.device)
+        machine = find_own_machine(device.id) or find_stand_in(device)
         if machine is None:
             return 0.0
         # The models take longer to import than samples to take.
@@ -278,9 +265,7 @@ def find_least_rate(launch: Sampled, kernel: Kernel, arguments: Sequence[Argumen
         from kernelcast.analytic.gpu.volumes import compute_volumes
         from kernelcast.launches.modelling.launches import model_launch
 
-        modelled = model_launch(Problem(
-            name=kernel.name, kernel=kernel, ndrange=launch.ndrange, arguments=tuple(arguments)
-        ))  # fmt: skip
+        modelled = model_launch(problem)
         gpu = read_machine(machine)
         load, copy = gpu.dram_load_bytes_per_s, gpu.dram_copy_bytes_per_s
         if load is None or copy is None or not all(one.guard.is_exact for one in modelled.accesses):

@@ -105,7 +105,7 @@ def test_right_launches_are_not_refused(application: Application, tmp_path: Path
         problem = prepare_launch(
             kernel, size, local_size=kernel.local_sizes[0], cache_folder=tmp_path
         ).problem
-        refuse_overruns(problem.kernel, problem.ndrange, problem.arguments)
+        refuse_overruns(problem)
 
 
 def test_texts_name_the_place_and_how_many_more() -> None:
@@ -114,12 +114,12 @@ def test_texts_name_the_place_and_how_many_more() -> None:
     source = f"kernel void f(global int *a, int n) {{ int i = get_global_id(0); {stores} }}"
     problem = write_problem(source, local=(16,))
     with pytest.raises(OverrunError) as caught:
-        refuse_overruns(problem.kernel, problem.ndrange, [buffer_of("int32"), NUMBER])
+        refuse_overruns(replace(problem, arguments=(buffer_of("int32"), NUMBER)))
     text = str(caught.value)
     assert text.count("leaves the buffer a") == 3
     for part in ("a[i + 1]", "work-item (63)", "256", "2 more places do so"):
         assert part in text
-    refuse_overruns(problem.kernel, problem.ndrange, [buffer_of("int32", 69), NUMBER])
+    refuse_overruns(replace(problem, arguments=(buffer_of("int32", 69), NUMBER)))
 
 
 DRAIN = """
@@ -133,7 +133,7 @@ GIVEN = (buffer_of("int32", 1), buffer_of("float32", ITEMS), number_of(ITEMS))
 QUEUE = write_problem(DRAIN, *GIVEN, items=(ITEMS,))
 WAYS: dict[str, Callable[[], object]] = {
     "sampling": lambda: ask_device(DRAIN, *GIVEN, items=ITEMS),
-    "collecting": lambda: sample_by_source(NO_LAUNCH, SamplingPlan(), QUEUE.kernel, GIVEN),
+    "collecting": lambda: sample_by_source(NO_LAUNCH, SamplingPlan(), QUEUE),
     "analytic answer": lambda: model_alone(
         ModelTask(problem=QUEUE, device_id="none"), lambda _: None
     ),

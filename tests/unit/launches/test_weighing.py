@@ -23,6 +23,7 @@ from kernelcast.launches.weighing import (
 from kernelcast.models.linear import fit_linear
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.records.arguments import (
+    Argument,
     BufferArgument,
     ElementType,
     HeldBuffer,
@@ -59,6 +60,10 @@ GROUPS, LOCAL = 1000, 64
 SPACE = NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,))
 ARGUMENTS = (LocalArgument(bytes=0), number_of(GROUPS * LOCAL))
 OVERHEAD_S = 1e-6
+
+
+def ask(kernel: Kernel = KERNEL, *arguments: Argument) -> Problem:
+    return Problem(name="f", kernel=kernel, ndrange=SPACE, arguments=arguments or ARGUMENTS)
 
 
 def cost(group: int) -> float:
@@ -122,7 +127,7 @@ def test_a_file_of_row_pointers_tells_the_work(
     launch = SyntheticLaunch(SPACE, lambda at: 1e-8 + step_s * rows[at[0]])
     buffer = buffer_of("float32", int(begin[-1]))
     pointers = point_to(tmp_path / "begin.npy", len(begin))
-    run = sample_by_source(launch, SamplingPlan(seed=seed), ROWS, (pointers, buffer, buffer))
+    run = sample_by_source(launch, SamplingPlan(seed=seed), ask(ROWS, pointers, buffer, buffer))
     assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.2 if has_stripe else 0.12)
     assert has_stripe or len({one.weight for one in run.launches}) >= 3
     assert not has_stripe or run.sampling_s < 0.6 * launch.true_s
@@ -140,7 +145,7 @@ def test_uneven_work_that_the_source_tells_is_predicted_like_even_work(
         LATE: lambda at: 4e-4 * (at[0] >= GROUPS // 4 * 3),
     }
     launch = SyntheticLaunch(SPACE, costs[kernel])
-    run = sample_by_source(launch, SamplingPlan(seed=seed), kernel, ARGUMENTS)
+    run = sample_by_source(launch, SamplingPlan(seed=seed), ask(kernel))
     assert run.is_even
     assert len(run.launches) < 12
     assert run.sampling_s < 0.09 * launch.true_s
@@ -151,18 +156,18 @@ def test_samples_have_the_last_word(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Work-groups that take the same time whatever they execute are not weighed, nor any where the
     source or a file cannot be read: weights are a help. A pilot that is off contradicts none."""
     even = make_run([20, 300, 600, 900], lambda _: 1e-4, is_even=True)
-    assert weigh_run(even, KERNEL, ARGUMENTS) is even
+    assert weigh_run(even, ask()) is even
     run = make_run([20, 300, 600, 900])
     pilot = replace(run.launches[0], window=PILOT_WINDOW, duration_s=1.0)
-    weighed = weigh_run(replace(run, launches=(pilot, *run.launches)), KERNEL, ARGUMENTS)
+    weighed = weigh_run(replace(run, launches=(pilot, *run.launches)), ask())
     assert weighed.launches[-1].weight > 1.5
     pointers = (point_to(tmp_path / "none.npy", 10),)
     plan = SamplingPlan()
-    assert plan_by_source(plan, ROWS, run.ndrange, pointers) is plan
-    for kernel, arguments in ((ROWS, pointers), (Kernel(name="f", source="kernel void f( {"), ())):
-        assert weigh_run(run, kernel, arguments) is run
+    assert plan_by_source(plan, ask(ROWS, *pointers)) is plan
+    for problem in (ask(ROWS, *pointers), ask(Kernel(name="f", source="kernel void f( {"))):
+        assert weigh_run(run, problem) is run
     monkeypatch.setattr(weighing, "profile_work", lambda *_: 1 / 0)
-    assert weigh_run(run, KERNEL, ARGUMENTS) is run
+    assert weigh_run(run, ask()) is run
 
 
 @pytest.mark.parametrize("factor", [1, 30])
@@ -209,8 +214,8 @@ def test_launches_that_are_mostly_overhead_are_no_evidence() -> None:
     least_s = heavy[0].duration_s
     light = replace(light, duration_s=0.7 * least_s)
     run = replace(make_run([10]), launches=(light, *heavy), launch_overhead_s=0.4 * least_s)
-    assert weigh_run(run, KERNEL, ARGUMENTS).launches[-1].weight > 1.5
-    assert weigh_run(replace(run, launch_overhead_s=0.2 * least_s), KERNEL, ARGUMENTS).launches == (
+    assert weigh_run(run, ask()).launches[-1].weight > 1.5
+    assert weigh_run(replace(run, launch_overhead_s=0.2 * least_s), ask()).launches == (
         run.launches
     )
 
@@ -231,9 +236,9 @@ def test_buffers_at_hand_tell_as_files_do(tmp_path: Path) -> None:
         HeldBuffer(element=float32, count=1),
     )
     run = make_run([20, 300, 600, 900], lambda group: 1e-9 * float(np.diff(begin[::LOCAL])[group]))
-    held = weigh_run(run, ROWS, at_hand)
+    held = weigh_run(run, ask(ROWS, *at_hand))
     pointers = point_to(tmp_path / "begin.npy", len(begin))
-    assert held == weigh_run(run, ROWS, (pointers,))
+    assert held == weigh_run(run, ask(ROWS, pointers))
     assert held.launches[0].weight != 1
     assert asked == ["begin"]
 
@@ -255,7 +260,7 @@ def test_work_is_known_to_be_even_where_the_source_proves_it(
     """Data that decide what is done prove nothing; places that do the mean work are chosen, and
     what they do beyond it comes off the budget."""
     source = f"kernel void f(global float *a, int n) {{ int i = get_global_id(0); {body} }}"
-    plan = plan_by_source(SamplingPlan(seed=3), Kernel(name="f", source=source), SPACE, ARGUMENTS)
+    plan = plan_by_source(SamplingPlan(seed=3), ask(Kernel(name="f", source=source)))
     assert plan.is_known_even == is_known
     assert (len(plan.places) >= 16) == has_places
     assert 0.1 * SamplingPlan().budget < plan.budget < 1.1 * SamplingPlan().budget
@@ -290,7 +295,7 @@ def test_borders_are_neither_sampled_nor_counted() -> None:
     buffer = buffer_of("float32", WIDTH * DEPTH)
     given = (buffer, buffer, number_of(WIDTH), number_of(DEPTH))
     problem = write_problem(STENCIL, *given, items=(WIDTH, DEPTH), local=(32, 1))
-    active = find_active_groups(problem.kernel, problem.ndrange, problem.arguments)
+    active = find_active_groups(problem)
     assert active == GroupBox(start=(0, 40), shape=(4, 720))
 
     def cost(at: tuple[np.ndarray, ...]) -> np.ndarray:
@@ -298,9 +303,7 @@ def test_borders_are_neither_sampled_nor_counted() -> None:
 
     waits: list[float] = []
     launch = GpuLaunch(problem.ndrange, cost)
-    estimate, runs = sample_launch(
-        launch, problem.kernel, EstimateSettings(), arguments=problem.arguments, wait=waits.append
-    )
+    estimate, runs = sample_launch(launch, problem, EstimateSettings(), wait=waits.append)
     assert estimate.seconds == pytest.approx(4 * 720 * 1e-5, rel=0.05)
     assert set(launch.asked_together) == {2}
     assert (len(runs), waits) == (1, [])  # the budget has no room for another pair
@@ -324,7 +327,7 @@ def test_a_copy_is_no_faster_than_memory(tmp_path: Path, monkeypatch: pytest.Mon
     least_s = 8 * count / memory.copy_bytes_per_s.value
     monkeypatch.setattr(weighing, "find_own_machine", lambda _: machine)
     rate, in_l2 = (
-        find_least_rate(GpuLaunch(one.ndrange, lambda _: 1.0), one.kernel, one.arguments)
+        find_least_rate(GpuLaunch(one.ndrange, lambda _: 1.0).device, one)
         for one in (problem, make_copy(1 << 16))
     )
     assert in_l2 == 0
@@ -332,9 +335,7 @@ def test_a_copy_is_no_faster_than_memory(tmp_path: Path, monkeypatch: pytest.Mon
     for rate_s in (0.25 * rate, 4 * rate):
         launch = GpuLaunch(problem.ndrange, rate_s, 0.0)
         settings = EstimateSettings(plan=SamplingPlan(min_launch_s=1e-8))  # it takes microseconds
-        estimate, runs = sample_launch(
-            launch, problem.kernel, settings, arguments=problem.arguments, wait=lambda _: None
-        )
+        estimate, runs = sample_launch(launch, problem, settings, wait=lambda _: None)
         assert estimate.seconds == pytest.approx(max(least_s, rate_s * count / 256), rel=0.05)
         is_lifted = any("L2 cache" in one for one in estimate.warnings)
         assert is_lifted == (rate_s < rate)
@@ -350,14 +351,14 @@ def test_a_gpu_of_a_shipped_chip_is_bounded_without_calibration() -> None:
     tells nothing, samples alone count."""
     problem = make_copy(1 << 22)
     launch = GpuLaunch(problem.ndrange, 1e-9, 0.0)
-    assert find_least_rate(launch, problem.kernel, problem.arguments) == 0
+    assert find_least_rate(launch.device, problem) == 0
     launch.device = replace(
         launch.device, id="nvidia-a100-sxm4-40gb-0a1b", name="NVIDIA A100-SXM4-40GB",
         compute_units=108,
     )  # fmt: skip
     a100 = read_gpu(find_machine("a100"))
     assert a100.dram_load_bytes_per_s is not None
-    rate = find_least_rate(launch, problem.kernel, problem.arguments)
+    rate = find_least_rate(launch.device, problem)
     assert rate == pytest.approx(8 * 256 / a100.dram_load_bytes_per_s, rel=0.2)
 
 
@@ -368,7 +369,7 @@ def test_a_gpu_of_a_shipped_chip_is_bounded_without_calibration() -> None:
 def test_the_core_with_most_work_decides(starts: list[int], parts: int, expected: float) -> None:
     """Where cores get parts of a triangle beforehand, the last one's is the largest; the source is
     believed with next to no samples where nothing depends on data."""
-    weighed = weigh_run(make_run(starts), KERNEL, ARGUMENTS, parts)
+    weighed = weigh_run(make_run(starts), ask(), parts)
     assert weighed.launches[0].weight == pytest.approx(102.5 / 500, abs=0.02)
     assert weighed.imbalance == pytest.approx(expected, rel=0.02)
     assert fit_linear(weighed).seconds == pytest.approx(expected * TOTAL_S, rel=0.05)

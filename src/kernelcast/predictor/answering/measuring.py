@@ -177,13 +177,12 @@ def run_estimate(
         begin("preparing the launch" if is_checked else filling)
         with hold(inferred=accesses) as launch:
             if not is_checked:
-                source_check.refuse_overruns(kernel, launch.ndrange, problem.arguments)
+                source_check.refuse_overruns(replace(problem, ndrange=launch.ndrange))
             launch.watching = watching
             sampling = LaunchSampling(
                 launch,
-                kernel,
+                problem,
                 task.settings,
-                arguments=problem.arguments,
                 started_s=started_s,
                 turn=turns.measuring,
             )
@@ -490,8 +489,8 @@ def sketch_live(launch: Launch) -> tuple[Problem, DeviceDescription]:
         local_size=None if local is None else tuple(local),
         global_offset=tuple(offset or ()),
     )
-    source_check.refuse_overruns(kernel, ndrange, arguments)
     problem = Problem(name=kernel.name, kernel=kernel, ndrange=ndrange, arguments=tuple(arguments))
+    source_check.refuse_overruns(problem)
     return problem, session.description
 
 
