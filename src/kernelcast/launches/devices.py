@@ -164,7 +164,8 @@ def check_device(device_id: str, report: Reporter) -> TimerCheck:
     from kernelcast.sampling.session import open_device
 
     report("trial kernel")
-    return open_device(device_id).trial.timer
+    trial = open_device(device_id).trial
+    return TimerCheck(event_s=trial.event_s, host_s=trial.host_s, agrees=trial.agrees)
 
 
 def recall_devices() -> list[DeviceDescription] | None:

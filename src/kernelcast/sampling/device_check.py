@@ -56,10 +56,7 @@ def set_trial(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceTrial:
-    event_s: float
-    host_s: float
-    agrees: bool
+class DeviceTrial(TimerCheck):
     steps: int
     """Of the kernel, with which it runs for some milliseconds."""
     settled_s: float
@@ -72,10 +69,6 @@ class DeviceTrial:
     """Processors of the host that share the work; None where processor time does not tell."""
     is_dealt: bool | None = False
     """Whether each gets a contiguous part of a launch beforehand; None where others hid it."""
-
-    @property
-    def timer(self) -> TimerCheck:
-        return TimerCheck(event_s=self.event_s, host_s=self.host_s, agrees=self.agrees)
 
 
 def recall_trial(
