@@ -63,15 +63,12 @@ class ProblemArguments(WrittenArguments):
     ) -> None:
         pool, recipes = session.buffers, list_recipes(problem, seed=seed)
         self._images: list[cl.Image] = []
-        written = {place for place in recipes if accesses[place] is not Access.READ}
         known = () if reach is None or not pool.fills_in_place else reach.places
         super().__init__(
-            pool,
-            {place: recipes[place][0].bytes for place in written},
-            {place: (place, 0) for place in written},
-            {place for place in written if accesses[place] is not Access.WRITE},
-            reach,
-        )
+            pool, {place: one.bytes for place, (one, _) in recipes.items()},
+            {place: (place, 0) for place in recipes}, accesses, reach,
+        )  # fmt: skip
+        written = self._sizes.keys()
         is_slow = {place: recipes[place][0].init in _SLOW_TO_MAKE for place in written}
         parts = {
             place

@@ -183,22 +183,26 @@ class _Pages:
 
 
 class WrittenArguments:
-    """Arguments of a launch whose kernel may write to memory of ours, in `sizes` bytes by keys;
-    `places` has key and first byte by position. What boxes touch is made ready before they run
-    where `reach` tells, all at once elsewhere; what is not `noticed` is only written."""
+    """Arguments of a launch whose kernel may write to memory of ours: its bytes by keys, and of
+    each buffer among the arguments key and first byte, by position. What boxes touch is made ready
+    before they run where `reach` tells, all at once elsewhere."""
 
     def __init__(
         self,
         pool: BufferPool,
         sizes: Mapping[int, int],
         places: Mapping[int, tuple[int, int]],
-        noticed: Collection[int],
+        accesses: Sequence[Access | None],
         reach: Reach | None,
     ) -> None:
         self._queue, self._pool = pool.queue, pool
-        self._sizes, self._places, self._reach = sizes, places, reach
-        self._noticed = [key for key in sizes if key in noticed]
-        self._ready = {key: _Pages(size) for key, size in sizes.items()}
+        written = {key for place, (key, _) in places.items() if accesses[place] is not Access.READ}
+        noticed = {key for place, (key, _) in places.items() if accesses[place] is not Access.WRITE}
+        self._places = {place: one for place, one in places.items() if one[0] in written}
+        self._sizes = {key: size for key, size in sizes.items() if key in written}
+        self._noticed = [key for key in self._sizes if key in noticed]
+        self._reach = reach and reach.without({*reach.places} - self._places.keys())
+        self._ready = {key: _Pages(size) for key, size in self._sizes.items()}
         self.arguments: list[KernelArgument] = []
         self._held: dict[int, cl.Buffer] = {}
         """Memory of ours by its key."""
@@ -281,32 +285,18 @@ class ScratchArguments(WrittenArguments):
             for place, one in enumerate(arguments)
             if isinstance(one, cl.Buffer)
         }
-        originals = {
-            parent.int_ptr: parent
-            for place, (parent, _) in located.items()
-            if accesses[place] is not Access.READ
-        }
+        parents = {parent.int_ptr: parent for parent, _ in located.values()}
+        super().__init__(
+            pool, {key: parent.size for key, parent in parents.items()},
+            {place: (parent.int_ptr, start) for place, (parent, start) in located.items()},
+            accesses, reach,
+        )  # fmt: skip
         self._images = {
             one.int_ptr: one
             for one, access in zip(arguments, accesses, strict=True)
             if isinstance(one, cl.Image) and access is not Access.READ
         }
-        places = {
-            place: (parent.int_ptr, start)
-            for place, (parent, start) in located.items()
-            if parent.int_ptr in originals
-        }
-        noticed = {
-            parent.int_ptr
-            for place, (parent, _) in located.items()
-            if accesses[place] is not Access.WRITE
-        }
-        known = () if reach is None else reach.places
-        if reach is not None:
-            reach = reach.without({*known} - places.keys())
-        sizes = {key: parent.size for key, parent in originals.items()}
-        super().__init__(pool, sizes, places, noticed, reach)
-        self._originals = originals
+        sizes, self._originals = self._sizes, {key: parents[key] for key in self._sizes}
         owners = [
             located.get(place, (one, 0))[0]
             for place, one in enumerate(arguments)
@@ -340,7 +330,8 @@ class ScratchArguments(WrittenArguments):
             self._replace(one, *located.get(place, (None, 0)))
             for place, one in enumerate(arguments)
         ]
-        unknown = {key for place, (key, _) in places.items() if place not in known}
+        known = () if reach is None else reach.places
+        unknown = {key for place, (key, _) in self._places.items() if place not in known}
         self.prepare_whole(unknown | {key for key, size in sizes.items() if size <= SMALL_BYTES})
 
     def refresh(self) -> None:
