@@ -71,7 +71,7 @@ def make_rows(
                 row["seconds"] = row["seconds"] * math.exp(effect)
                 features.append(_hide(row.pop("features"), rng))
                 row |= {
-                    "kernels": f"suite/app{kernel // 2}/kernel{kernel}", "suites": "suite",
+                    "kernels": f"suite/app{kernel // 2}/kernel{kernel}",
                     "applications": f"suite/app{kernel // 2}", "devices": device.name,
                     "problems": f"{seed}/kernel{kernel}/{groups:.0f}",
                     "keys": f"{seed}/{kernel:06d}/{size:04d}/{device.name}",

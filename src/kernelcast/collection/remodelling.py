@@ -3,12 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import cache
 
 from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.features.vector import combine
-from kernelcast.launches.machines import list_machines, read_machine
+from kernelcast.launches.machines import find_own_machine
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.records.errors import InputError, KernelcastError
@@ -19,7 +18,6 @@ from kernelcast.training_data.store import Selection, Store
 
 REMODELLED = "computed anew"
 _PREFIX = "analytic."
-_read_machine = cache(read_machine)
 
 
 def remodel_rows(
@@ -54,13 +52,12 @@ def _remodel(one: Observation, kernels: dict[tuple[str, str], CorpusKernel]) -> 
         msg = "no problem file of the kernel is known, or no local size; name files by --problems"
         raise InputError(msg)
     device_id = launch.device.id
-    path = next((known.path for known in list_machines() if known.name == device_id), None)
-    if path is None:
+    machine = find_own_machine(device_id)
+    if machine is None:
         raise InputError(
             f"{device_id}: there is no description of this device; `kernelcast calibrate --device "
             f"{device_id}` makes one"
         )
-    machine = _read_machine(path)
     size = {kernel.size.parameter: int(launch.parameters[kernel.size.parameter])}
     problem = prepare_launch(kernel, size, local_size=ndrange.local_size).problem
     if problem.kernel.digest != launch.kernel.digest:

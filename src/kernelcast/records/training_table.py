@@ -30,7 +30,6 @@ class TrainingTable:
     kernels: Texts
     """``suite/application/kernel``, as far as they are known: a group to split by."""
     applications: Texts
-    suites: Texts
     devices: Texts
     problems: Texts
     """Equal for the same launch on any device: by it devices are ranked and history is found."""

@@ -302,7 +302,7 @@ def _describe(
     units = _divide(values.get(_RATE), values.get(_UNITS))
     return values, {
         **pick(
-            one, "seconds", keys="key", kernels="launch.kernel.label", suites="launch.kernel.suite",
+            one, "seconds", keys="key", kernels="launch.kernel.label",
             devices="launch.device.id", noise="runs.noise", work_groups="launch.work_group_count",
             samplers="sampler",
         ),
