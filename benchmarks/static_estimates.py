@@ -42,7 +42,7 @@ from kernelcast.models.versioned_files import CONVERTER
 from kernelcast.records.observation import Observation
 from kernelcast.records.training_table import Numbers
 from kernelcast.training.registry import name_runtime
-from kernelcast.training.table import identify_problem, read_cpu_model, read_observations
+from kernelcast.training.table import read_cpu_model, read_observations
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src/kernelcast"
@@ -269,7 +269,7 @@ def _score(errors: Sequence[float]) -> dict[str, float]:
 def _compare_pairs(runs: Sequence[ModelledRun], told: Told) -> dict[str, float]:
     """Say of how many pairs of devices, far apart on a launch, the faster one is named."""
     right = []
-    for places in _group(runs, lambda one: identify_problem(one.observation.launch)).values():
+    for places in _group(runs, lambda one: one.observation.launch.problem_key).values():
         for one, other in combinations(places, 2):
             ratio = math.log(runs[one].observation.seconds / runs[other].observation.seconds)
             if abs(ratio) >= math.log(DIFFERENT):
@@ -339,7 +339,7 @@ def compare_devices(runs: Sequence[ModelledRun]) -> dict[str, dict[str, float]]:
     """Compare measured and analytic ratios of the same launch on two devices of a runtime."""
     by_problem: dict[str, dict[str, ModelledRun]] = defaultdict(dict)
     for one in runs:
-        by_problem[identify_problem(one.observation.launch)][one.device] = one
+        by_problem[one.observation.launch.problem_key][one.device] = one
     pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for group in by_problem.values():
         for first, second in combinations(sorted(group), 2):

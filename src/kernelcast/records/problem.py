@@ -97,13 +97,22 @@ class LaunchIdentity:
     @cached_property
     def key(self) -> str:
         """Hex SHA-256 of the identity: equal for exact repeats of a launch, and for no others."""
+        kernel, others = self._list_parts()
+        return digest_text(_encode([*kernel, self.device.id, self.device.driver, *others]))
+
+    @property
+    def problem_key(self) -> str:
+        """The same without the device: equal for the same launch on any device."""
+        kernel, others = self._list_parts()
+        return digest_text(_encode([*kernel, *others]))
+
+    def _list_parts(self) -> tuple[list[str], list[object]]:
+        """List what tells the kernel, and what else tells a launch on any device."""
         ndrange = self.ndrange
         sizes = None if ndrange is None else [
             ndrange.global_size, ndrange.local_size, ndrange.global_offset,
         ]  # fmt: skip
-        parts = [self.kernel.digest, self.kernel.name, self.device.id, self.device.driver, sizes,
-                 self.arguments_digest]  # fmt: skip
-        return digest_text(_encode(parts))
+        return [self.kernel.digest, self.kernel.name], [sizes, self.arguments_digest]
 
     @property
     def work_group_count(self) -> int | None:

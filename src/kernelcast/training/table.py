@@ -1,6 +1,5 @@
 """Observations, from stores and files alike, as the table that models learn from."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +20,6 @@ from kernelcast.records.feature_vector import FeatureGroup, FeatureSchema, make_
 from kernelcast.records.machine import MachineDescription, read_peaks
 from kernelcast.records.observation import Observation
 from kernelcast.records.plain import pick
-from kernelcast.records.problem import LaunchIdentity, digest_text
 from kernelcast.records.samples import SampleRun
 from kernelcast.records.training_table import TrainingTable, make_table
 from kernelcast.training.settings import CPU_MODEL
@@ -216,16 +214,6 @@ def _list_stored(one: Observation) -> dict[str, float]:
     return {} if one.features is None else one.features.as_dict()
 
 
-def identify_problem(launch: LaunchIdentity) -> str:
-    """Return a text that is equal for the same launch on any device."""
-    ndrange = launch.ndrange
-    sizes = None if ndrange is None else (
-        ndrange.global_size, ndrange.local_size, ndrange.global_offset
-    )  # fmt: skip
-    parts = [launch.kernel.digest, launch.kernel.name, sizes, launch.arguments_digest]
-    return digest_text(json.dumps(parts, separators=(",", ":")))
-
-
 def machines_beside(sources: Sequence[str | Path] = ()) -> FindMachine:
     """Find descriptions beside observations, then those that were calibrated here or shipped."""
     folders = [Path(one) for one in sources if "://" not in str(one)]
@@ -303,11 +291,10 @@ def _describe(
     return values, {
         **pick(
             one, "seconds", keys="key", kernels="launch.kernel.label",
-            devices="launch.device.id", noise="runs.noise", work_groups="launch.work_group_count",
-            samplers="sampler",
+            devices="launch.device.id", problems="launch.problem_key", noise="runs.noise",
+            work_groups="launch.work_group_count", samplers="sampler",
         ),
         "applications": "/".join(filter(None, (kernel.suite, kernel.application))),
-        "problems": identify_problem(one.launch),
         **pick(fit, "two_point_s", linear_s="seconds"),
         "linear_error": None if fit is None else fit.standard_error_s / fit.seconds,
         **pick(run, "sampling_s"),
