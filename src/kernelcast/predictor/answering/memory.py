@@ -464,7 +464,7 @@ class Memory:
             history.known = (known.expected,)
         store = self.open(may_create=False)
         if store is not None:
-            from kernelcast.training_data.store.schema import Selection, dump_once
+            from kernelcast.training_data.store.schema import Selection, dump_ndrange
 
             wanted = Selection(launch_keys=(identity.key,), **_COUNTING)
             if not by_key and identity.ndrange is not None:
@@ -472,7 +472,7 @@ class Memory:
                     kernel_digests=(identity.kernel.digest,),
                     device_ids=(identity.device.id,),
                     drivers=(identity.device.driver,),
-                    ndranges=(dump_once(identity.ndrange),),
+                    ndranges=(dump_ndrange(identity.ndrange),),
                     arguments_digests=(identity.arguments_digest,),
                     **_COUNTING,
                 )

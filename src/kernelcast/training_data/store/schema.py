@@ -177,8 +177,6 @@ class Column:
         value = operator.attrgetter(self.path)(record)
         if value is None or self.hint in {str, int, float}:
             return value
-        if self.hint in {NDRange, MachineState}:
-            return dump_once(value)
         plain = _CONVERTER.unstructure(value, self.hint)
         return dump(plain) if isinstance(plain, list | tuple | dict) else plain
 
@@ -194,9 +192,8 @@ class Column:
         return _CONVERTER.structure(value, self.hint)
 
 
-@lru_cache(maxsize=4096)  # programs repeat their launches, and a batch its machine's state
-def dump_once(value: NDRange | MachineState) -> str:
-    return dump(_CONVERTER.unstructure(value))
+def dump_ndrange(ndrange: NDRange) -> str:
+    return dump(_CONVERTER.unstructure(ndrange))
 
 
 def strip_none(hint: Any) -> Any:  # noqa: ANN401 - a type
