@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -79,18 +78,11 @@ class FeatureSchema:
         return f"v{self.version}-{digest}"
 
     def select(self, groups: Collection[str]) -> "FeatureSchema":
-        return _select(self, frozenset(groups))
-
-
-@lru_cache(maxsize=64)
-def _select(schema: FeatureSchema, groups: frozenset[str]) -> FeatureSchema:
-    """Keep features of a schema; to check all their names anew takes longer than a sample."""
-    unknown = sorted(groups - set(FeatureGroup))
-    if unknown:
-        msg = f"feature groups {', '.join(unknown)} unknown; choose of {', '.join(FeatureGroup)}"
-        raise InputError(msg)
-    kept = tuple(name for name in schema.names if group_of(name) in groups)
-    return FeatureSchema(names=kept, version=schema.version)
+        if unknown := sorted({*groups}.difference(FeatureGroup)):
+            names = ", ".join(FeatureGroup)
+            raise InputError(f"feature groups {', '.join(unknown)} unknown; choose of {names}")
+        kept = tuple(name for name in self.names if group_of(name) in groups)
+        return FeatureSchema(names=kept, version=self.version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

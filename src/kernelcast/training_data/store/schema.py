@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from functools import cache, lru_cache
+from functools import cache
 from types import NoneType
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
@@ -277,7 +277,7 @@ def observation_to_row(one: Observation) -> dict[str, Any]:
     first = one.samples[0] if one.samples else None
     vector = one.features
     return record_to_row(one, OBSERVATION_COLUMNS) | {
-        "schema_id": None if vector is None else schema_id(vector.schema),
+        "schema_id": None if vector is None else vector.schema.id,
         # In the order of the schema, NaN where one is absent.
         "features": None if vector is None else vector.align().astype(FEATURE_TYPE).tobytes(),
         "linear_s": None if first is None else first.linear_s,
@@ -325,12 +325,6 @@ def _build(record: Any, columns: Sequence[Column], values: Row, **more: Any) -> 
         outer, _, field = inner.rpartition(".")
         parts[outer][field] = find_hint(record, inner)(**parts[inner])
     return record(**parts[""], **more)
-
-
-@lru_cache(maxsize=64)
-def schema_id(schema: FeatureSchema) -> str:
-    """Return a schema's id; the hash behind it takes longer than writing a row."""
-    return schema.id
 
 
 HEAD: Final = "0005"

@@ -41,7 +41,6 @@ from kernelcast.training_data.store.schema import (
     record_to_row,
     row_to_failure,
     row_to_observation,
-    schema_id,
 )
 
 _LOGGER = logging.getLogger(__name__)
@@ -118,7 +117,7 @@ class Store(Database):
         with self.write() as connection:
             while batch := list(islice(rest, 500)):
                 schemas = {one.features.schema for one in batch if one.features}
-                by_id = {schema_id(one): one for one in schemas}
+                by_id = {one.id: one for one in schemas}
                 column = FEATURE_SCHEMAS.c.id
                 there = {*connection.scalars(sa.select(column).where(column.in_(by_id)))}
                 new = [
