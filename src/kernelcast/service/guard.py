@@ -11,7 +11,6 @@ from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from kernelcast.launches.source_check import check_reach
-from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
 from kernelcast.service.settings import Limits
@@ -50,10 +49,6 @@ def check_problem(problem: Problem, limits: Limits) -> None:
             f"problem {problem.name}: global size {list(problem.ndrange.global_size)} has more "
             f"than {limits.work_items:,} work-items, the most that this service takes"
         )
-    for one in problem.arguments:
-        if isinstance(one, BufferArgument) and one.path is not None:
-            msg = f"problem {problem.name}: names the file {one.path}; give a recipe of its content"
-            raise InputError(msg)
 
 
 def check_source(code: str, limits: Limits, options: Sequence[str] = ()) -> None:
