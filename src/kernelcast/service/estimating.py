@@ -133,34 +133,6 @@ class SamplingQueue:
         )
 
 
-class BoundedPool:
-    """Threads that wait for such processes; of more than `most` pieces the next comes again."""
-
-    def __init__(self, most: int, name: str) -> None:
-        # Work that runs nothing on a device is done in processes: more at once would only wait.
-        self._executor = ThreadPoolExecutor(2, thread_name_prefix=name)
-        self._most = most
-        self._name = name
-        self._count = 0
-
-    async def run(self, work: Callable[[], T]) -> T:
-        if self._count >= self._most:
-            raise ApiError(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                "models_busy",
-                f"{self._count} {self._name} wait for models already",
-                retry_after_s=2,
-            )
-        self._count += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, work)
-        finally:
-            self._count -= 1
-
-    def close(self) -> None:
-        self._executor.shutdown(wait=False, cancel_futures=True)
-
-
 @dataclass(slots=True)
 class _Kept:
     """An answer that stands until something changes, and how it is sent."""
@@ -182,7 +154,8 @@ class Estimating:
     _changes: ChangeWatcher
     _kept: FIFOCache[tuple[object, ...], _Kept] = field(default_factory=lambda: FIFOCache(10_000))
     _pending: dict[tuple[object, ...], asyncio.Task[_Kept]] = field(default_factory=dict)
-    _models: BoundedPool = field(default_factory=lambda: BoundedPool(32, "launches"))
+    # Models answer in processes: more of them at once would only wait.
+    _models: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "models"))
     refinable: FIFOCache[tuple[object, ...], Ask] = field(default_factory=lambda: FIFOCache(256))
     """Kept answers that another sampling makes better; the oldest goes first."""
     _queues: dict[str, SamplingQueue] = field(default_factory=dict)
@@ -268,7 +241,7 @@ class Estimating:
     def close(self) -> None:
         for one in self._queues.values():
             one.close()
-        self._models.close()
+        self._models.shutdown(wait=False, cancel_futures=True)
 
     async def _make(self, ask: Ask) -> _Kept:
         """Make the answer: by observations, by what stands, or by asking the device."""
@@ -376,7 +349,8 @@ class Estimating:
 
     async def _model(self, ask: Ask) -> Answer:
         ask = replace(ask, settings=replace(ask.settings, samples=False))
-        found = await self._models.run(partial(self._backend.answer, ask))
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(self._models, self._backend.answer, ask)
         return Answer(estimate=found.estimate, recording=None)
 
     def _fail(self, ask: Ask, error: Exception) -> Outcome:

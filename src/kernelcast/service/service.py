@@ -5,8 +5,8 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from http import HTTPStatus
 from typing import Any, Literal, TypeVar
 
@@ -22,7 +22,7 @@ from kernelcast.service.authentication import Authenticator
 from kernelcast.service.backend import Backend, ChangeWatcher, DeviceDirectory
 from kernelcast.service.device_lock import host_name, locks_folder
 from kernelcast.service.errors import ApiError
-from kernelcast.service.estimating import BoundedPool, Estimating
+from kernelcast.service.estimating import Estimating
 from kernelcast.service.guard import check_problem, check_source
 from kernelcast.service.jobs import JobRunner
 from kernelcast.service.observing import Answers, Observing
@@ -120,8 +120,8 @@ class Service:
         self.runner = JobRunner(
             self.state, self.devices.ids, database=database, registry=settings.registry
         )
-        # Answers questions about sources and loops that run nothing.
-        self._static_work = BoundedPool(16, "questions")
+        # Wait for answers to questions about sources and loops, which run nothing.
+        self._questions = ThreadPoolExecutor(2, "questions")
         self.stopping = asyncio.Event()
         """Is set when the service ends: streams end then."""
         self.streams = 0
@@ -130,17 +130,14 @@ class Service:
 
     async def ask(self, question: Task[R], asked: object, subject: str) -> R:
         """Ask about a source or loops in a child process, within the sandbox; nothing is run."""
-        return await self._static_work.run(
-            partial(
-                run_isolated,
-                question,
-                asked,
-                # What somebody has typed may take for ever.
-                timeout_s=60.0,
-                subject=subject,
-                confinement=self.confinement,
-            )
-        )
+
+        def work() -> R:
+            return run_isolated(
+                question, asked, subject=subject, confinement=self.confinement,
+                timeout_s=60.0,  # what somebody has typed may take for ever
+            )  # fmt: skip
+
+        return await asyncio.get_running_loop().run_in_executor(self._questions, work)
 
     async def start(self) -> None:
         self.metrics.process_starts.inc()
@@ -169,6 +166,6 @@ class Service:
         self.estimating.close()
         await self.answers.flush()
         await asyncio.to_thread(self.backend.close)
-        self._static_work.close()
+        self._questions.shutdown(wait=False, cancel_futures=True)
         self.observing.close()
         self.state.close()

@@ -78,6 +78,17 @@ def test_one_device_that_fails_does_not_take_the_others_answers(
     assert second["seconds"] > 0
 
 
+def test_as_many_problems_as_a_request_may_have_are_answered(
+    client: TestClient, backend: FakeBackend, problem: Plain
+) -> None:
+    """Models answer one after the other; none is refused because others of the request wait."""
+    backend.is_calibrated = True
+    problems = [{"problem": {**problem, "name": f"number {number}"}} for number in range(64)]
+    asked = {"problems": problems, "devices": [FIRST], "sampling": "never"}
+    answers = client.post("/v1/estimates", json=asked).json()["estimates"]
+    assert [one.get("error") for one in answers] == [None] * 64
+
+
 def test_one_sampling_at_a_time_on_a_device(
     client: TestClient, backend: FakeBackend, problem: Plain
 ) -> None:
