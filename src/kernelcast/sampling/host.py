@@ -353,7 +353,7 @@ class ProcessorTimes(NamedTuple):
 
 def read_processor_times() -> ProcessorTimes:
     busy_s = stolen_s = None
-    words = _read_text(_STATISTICS).split("\n", 1)[0].split()
+    words = read_told(_STATISTICS).split("\n", 1)[0].split()
     if words[:1] == ["cpu"] and len(words) > _STOLEN + 1:
         ticks = [int(word) for word in words[1:]]
         tick_s = 1 / os.sysconf("SC_CLK_TCK")
@@ -378,7 +378,7 @@ def read_state_since(before: ProcessorTimes, gpu: str = "") -> MachineState:
     temperatures = _read_numbers(sensors)
     state = MachineState(
         load=read_load(),
-        governor=_read_text(_CLOCKS / "scaling_governor") or None,
+        governor=read_told(_CLOCKS / "scaling_governor") or None,
         temperature_celsius=max(temperatures) / 1e3 if temperatures else None,
         clock_hz=clock_hz,
     )
@@ -411,7 +411,7 @@ def _find_gpu(name: str) -> tuple[Any, Any]:
 
 @cache
 def read_processor() -> Processor:
-    first = _read_text(Path("/proc/cpuinfo")).split("\n\n", 1)[0]
+    first = read_told(Path("/proc/cpuinfo")).split("\n\n", 1)[0]
     pairs = (line.partition(":") for line in first.splitlines())
     said = {key.strip(): value.strip() for key, _, value in pairs}
     # What tells generations apart on x86 and on Arm, besides the names.
@@ -431,11 +431,11 @@ def _read_numbers(paths: Iterable[Path]) -> list[float]:
     found = []
     for path in paths:
         with suppress(ValueError):
-            found.append(float(_read_text(path)))
+            found.append(float(read_told(path)))
     return found
 
 
-def _read_text(path: Path) -> str:
+def read_told(path: Path) -> str:
     try:
         return path.read_text(encoding="ascii", errors="replace").strip()
     except OSError:

@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, partial
@@ -23,6 +23,7 @@ from kernelcast.records.errors import KernelcastError, MeasurementError
 from kernelcast.records.machine import CacheFacts, Curve, InstructionFacts, MemoryFacts
 from kernelcast.sampling import read_source
 from kernelcast.sampling.building import build_program
+from kernelcast.sampling.host import read_told
 from kernelcast.sampling.opencl import ask_kernel, cl
 from kernelcast.sampling.session import DeviceSession
 
@@ -419,21 +420,19 @@ def read_host_caches(folder: Path = _HOST_CACHES) -> tuple[CacheFacts, ...]:
     """Read this host's data and unified caches, nearest first; none where Linux does not say."""
     caches = []
     for index in sorted(folder.glob("index*")):
-        texts = {}
-        for path in index.iterdir():
-            with suppress(OSError, UnicodeDecodeError):
-                texts[path.name] = path.read_text(encoding="ascii").strip()
 
-        def report(name: str, texts: dict[str, str] = texts, origin: str = str(index)) -> _Reported:
-            number = re.fullmatch(r"(\d+)([KMG]?)", texts.get(name, ""))
+        def report(name: str, index: Path = index) -> _Reported:
+            text = read_told(index / name)
+            number = re.fullmatch(r"(\d+)([KMG]?)", text)
             value = int(number[1]) * 1024 ** " KMG".index(number[2] or " ") if number else 0
             if name == "shared_cpu_list":  # such as 0-3,8
-                ranges = re.findall(r"(\d+)(?:-(\d+))?", texts.get(name, ""))
+                ranges = re.findall(r"(\d+)(?:-(\d+))?", text)
                 value = sum(int(last or first) - int(first) + 1 for first, last in ranges)
+            origin = str(index)
             return Trait(value=value, source=TraitSource.REPORTED, origin=origin) if value else None
 
         level, size = report("level"), report("size")
-        if texts.get("type") != "Instruction" and level and size:
+        if read_told(index / "type") != "Instruction" and level and size:
             facts = CacheFacts(
                 name=f"L{level.value}",
                 size_bytes=size,
