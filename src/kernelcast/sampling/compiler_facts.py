@@ -325,12 +325,9 @@ def choose_local_size(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRa
     most = session.description.max_work_group_size
     local_size = session.chosen_local_sizes.get(ndrange.global_size)
     if local_size is None:
-        source = read_source("local_size.cl")
-        program = build_program(session.context, session.device, source, ())
-        kernel = cl.Kernel(program, "kc_local_size")
+        kernel = cl.Kernel(session.program(read_source("local_size.cl"), ()), "kc_local_size")
         chosen = np.zeros(3, dtype=np.uint32)
-        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-        buffer = cl.Buffer(session.context, flags, hostbuf=chosen)
+        buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=chosen.nbytes)
         kernel.set_args(buffer)
         cl.enqueue_nd_range_kernel(session.queue, kernel, ndrange.global_size, None)
         cl.enqueue_copy(session.queue, chosen, buffer)

@@ -36,7 +36,6 @@ from kernelcast.records.software_counters import (
 )
 from kernelcast.records.work_group_trace import Staircase, StepTimes, Timeline
 from kernelcast.sampling import read_source
-from kernelcast.sampling.building import build_program
 from kernelcast.sampling.launch import OpenCLLaunch, explained_errors
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.plan import box_near
@@ -90,8 +89,7 @@ def list_clocks(description: DeviceDescription, options: Sequence[str]) -> list[
 def check_clock(session: DeviceSession, clock: KernelClock) -> KernelClock:
     """Read a clock twice some 50 ms apart; add its tick and the least difference, in seconds."""
     source = f"#define KC_CHECKS_CLOCK\n{clock.source}"
-    program = build_program(session.context, session.device, source, clock.build_options)
-    kernel = cl.Kernel(program, "kc_read_clock")
+    kernel = cl.Kernel(session.program(source, clock.build_options), "kc_read_clock")
     buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=8 * _READINGS)
     kernel.set_args(buffer, np.int32(_READINGS))
 

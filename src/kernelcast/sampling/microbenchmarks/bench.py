@@ -22,7 +22,6 @@ from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import KernelcastError, MeasurementError
 from kernelcast.records.machine import CacheFacts, Curve, InstructionFacts, MemoryFacts
 from kernelcast.sampling import read_source
-from kernelcast.sampling.building import build_program
 from kernelcast.sampling.host import read_told
 from kernelcast.sampling.opencl import ask_kernel, cl
 from kernelcast.sampling.session import DeviceSession
@@ -256,10 +255,7 @@ class Bench:
         """Build a kernel of `microbenchmarks.cl` that macros complete; its section has its name."""
         defined = {name.upper(): 1, **(macros or {})}
         source = "".join(f"#define {macro} {text}\n" for macro, text in defined.items())
-        session = self.session
-        program = build_program(
-            session.context, session.device, source + read_source("microbenchmarks.cl"), ()
-        )
+        program = self.session.program(source + read_source("microbenchmarks.cl"), ())
         return cl.Kernel(program, f"kc_{name}")
 
     def buffer(self, content: int | Array) -> cl.Buffer:
