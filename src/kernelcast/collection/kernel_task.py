@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from statistics import median
@@ -52,9 +52,8 @@ from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.host import read_processor_times, read_state_since
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import SAMPLER, SamplingPlan
-from kernelcast.sampling.sampler import Sampler, choose_unit, sample_pairs
+from kernelcast.sampling.sampler import choose_unit, sample_pairs
 from kernelcast.sampling.session import DeviceSession, open_device
-from kernelcast.sampling.warmed_windows import WarmedSampler
 from kernelcast.training_data.applications import CorpusKernel, SizeRange
 from kernelcast.training_data.store import StoreError
 from kernelcast.workers import COUNTING, Reporter
@@ -64,15 +63,15 @@ class TooLongError(KernelcastError):
     """A launch takes much longer than was asked for."""
 
 
-@dataclass(slots=True)
 class _Row:
-    launch: OpenCLLaunch
-    settings: CollectionSettings
-    problem: Problem
-    sampler: Sampler | WarmedSampler
-    weigh: Callable[[SampleRun], SampleRun]
-    samples: list[SampleSet] = field(default_factory=list)
-    moments: list[SampleRun] = field(default_factory=list)
+    def __init__(
+        self, launch: OpenCLLaunch, problem: Problem, settings: CollectionSettings
+    ) -> None:
+        self.launch, self.problem, self.settings = launch, problem, settings
+        plan = SamplingPlan(seed=settings.seed)
+        self.sampler, self.weigh = open_by_source(launch, plan, problem)
+        self.samples: list[SampleSet] = []
+        self.moments: list[SampleRun] = []
 
     def take_moment(self) -> None:
         """Sample as an estimate does, at places of their own, as long as there are any left."""
@@ -119,9 +118,7 @@ def observe_launch(
     """Make an observation of a launch on a device that is open, to be stored under an identity."""
     kernel = problem.kernel
     with prepared_launch(session, problem, seed=settings.seed) as launch:
-        plan = SamplingPlan(seed=settings.seed)
-        sampler, weigh = open_by_source(launch, plan, problem)
-        row = _Row(launch=launch, settings=settings, problem=problem, sampler=sampler, weigh=weigh)
+        row = _Row(launch, problem, settings)
         before = read_processor_times()
         report("sampling")
         row.take_moment()

@@ -23,7 +23,7 @@ _Rows: TypeAlias = npt.NDArray[np.intp] | npt.NDArray[np.bool_]
 class TrainingTable:
     """Launches on devices, one a row; what is not known is NaN or an empty text."""
 
-    __slots__ = ("frame", "schema")
+    __slots__ = ("__weakref__", "frame", "schema")
 
     keys: Texts
     """Tells rows apart; models take rows in this order, whatever order they come in."""
@@ -63,6 +63,10 @@ class TrainingTable:
 
     def __len__(self) -> int:
         return len(self.frame)
+
+    def __sizeof__(self) -> int:
+        """Count its bytes, at least as many as make joblib hand a table to a cluster only once."""
+        return object.__sizeof__(self) + max(self.features.nbytes, 10_000)
 
     @property
     def features(self) -> Numbers:

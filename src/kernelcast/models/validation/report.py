@@ -211,15 +211,6 @@ Report = Callable[[int, int], None]
 _Rows = npt.NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
-class _SharedRows:
-    table: TrainingTable
-    groups: Texts
-
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + max(self.table.features.nbytes, 10_000)
-
-
 def validate(  # noqa: PLR0913 - what is validated, how it is divided, and who does it
     table: TrainingTable,
     models: Sequence[TimeModel],
@@ -270,9 +261,9 @@ def validate(  # noqa: PLR0913 - what is validated, how it is divided, and who d
     # Run all fits, and put their predictions into the rows' order.
     found = np.full((len(models), 4, len(known)), np.nan)
     refused: dict[str, str] = {}
-    shared, places = _SharedRows(known, groups), {one.name: n for n, one in enumerate(models)}
+    places = {one.name: n for n, one in enumerate(models)}
     calls = [
-        joblib.delayed(_run)(shared, model, train, test, coverage)
+        joblib.delayed(_run)(known, groups, model, train, test, coverage)
         for train, test in parts
         for model in models
     ]
@@ -311,10 +302,15 @@ def validate(  # noqa: PLR0913 - what is validated, how it is divided, and who d
 
 
 def _run(
-    rows: _SharedRows, model: TimeModel, train: _Rows, test: _Rows, coverage: float
+    table: TrainingTable,
+    labels: Texts,
+    model: TimeModel,
+    train: _Rows,
+    test: _Rows,
+    coverage: float,
 ) -> tuple[str, _Rows, Numbers, str]:
     """Return the model's name, the rows that it was to predict, its answers, why it has none."""
-    seen, groups = rows.table.take(train), rows.groups[train]
+    seen, groups = table.take(train), labels[train]
     try:
         # Hold out inside what is held out outside, where there is enough of it: fewer groups of the
         # outer kind cannot show how a model does on unseen ones.
@@ -322,7 +318,7 @@ def _run(
         fitted = model.fit(seen, groups if enough else seen.kernels)
     except InputError as error:
         return model.name, test, np.full((4, len(test)), np.nan), str(error)
-    return model.name, test, np.vstack(fitted.forecast(rows.table.take(test), coverage)), ""
+    return model.name, test, np.vstack(fitted.forecast(table.take(test), coverage)), ""
 
 
 CLASSES = ((0.0, 0.05), (0.05, 0.1), (0.1, None))
