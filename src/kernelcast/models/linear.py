@@ -40,16 +40,23 @@ _LARGEST_SHARE = 0.9
 BEYOND_SPREAD = 0.14
 
 
-@dataclass(frozen=True, slots=True)
 class LaunchArrays:
-    counts: FloatArray
-    """Shape (n_launches,). Work of each, in work-groups of the mean work."""
-    times: FloatArray
-    windows: npt.NDArray[np.int64]
-    is_long: npt.NDArray[np.bool_]
-    """Which launches belong to the second sampling point: those near the largest size."""
-    is_short: npt.NDArray[np.bool_]
-    """Which belong to the first: those near the next largest size, or all if there is one."""
+    """Timed launches as arrays of shape (n_launches,)."""
+
+    def __init__(self, timed: Sequence[TimedLaunch]) -> None:
+        # Work of each, in work-groups of the mean work.
+        self.counts: FloatArray = np.array([one.mean_work_groups for one in timed])
+        self.times: FloatArray = np.array([one.duration_s for one in timed])
+        self.windows = np.array([one.window for one in timed])
+        # Which launches belong to the second sampling point: those near the largest size.
+        self.is_long = self.counts * TWO_SIZES > self.counts.max()
+        # A window of four rows of work-groups in three parts: two rows, one, and one.
+        if (self.windows == self.windows[0]).all() and self.counts.max() <= 2.0 * self.counts.min():
+            self.is_long = np.ones(len(self.counts), dtype=np.bool_)
+        # Which belong to the first: those near the next largest size, or all if there is one.
+        largest = self.counts[~self.is_long].max(initial=0.0)
+        is_near = ~self.is_long & (self.counts * TWO_SIZES > largest)
+        self.is_short = is_near if largest else self.is_long
 
     @property
     def has_two_sizes(self) -> bool:
@@ -58,19 +65,6 @@ class LaunchArrays:
     def net_of(self, intercept_s: float) -> FloatArray:
         """Return what launches took beside what each paid once, in seconds; always positive."""
         return np.maximum(self.times - intercept_s, 0.05 * self.times)
-
-
-def gather_launches(timed: Sequence[TimedLaunch]) -> LaunchArrays:
-    counts = np.array([one.mean_work_groups for one in timed])
-    windows = np.array([one.window for one in timed])
-    is_long = counts * TWO_SIZES > counts.max()
-    # A window of four rows of work-groups in three parts: two rows, one, and one.
-    if (windows == windows[0]).all() and counts.max() <= 2.0 * counts.min():
-        is_long = np.ones(len(counts), dtype=np.bool_)
-    largest = counts[~is_long].max(initial=0.0)
-    is_short = ~is_long & (counts * TWO_SIZES > largest) if largest else is_long
-    times = np.array([one.duration_s for one in timed])
-    return LaunchArrays(counts, times, windows, is_long, is_short)
 
 
 def _middle(values: FloatArray) -> tuple[float, float]:
@@ -115,11 +109,11 @@ def fit_linear(run: SampleRun) -> LinearFit:
     if not timed:
         raise InputError("the sample run holds no launches; sample at least one window")
     # The launches of windows; the pilot's last one where there are none.
-    windows = gather_launches([one for one in timed if one.window != PILOT_WINDOW] or timed[-1:])
+    windows = LaunchArrays([one for one in timed if one.window != PILOT_WINDOW] or timed[-1:])
     pilot = sum(one.mean_work_groups for one in timed if one.window == PILOT_WINDOW)
     if len(windows.counts) < 3 and pilot > 0 and 2 * pilot > windows.counts.sum():
         # The pilot has seen more than the few windows there are: pool every launch.
-        launches = gather_launches(timed)
+        launches = LaunchArrays(timed)
         intercept_s, intercept_error, rate_s, rate_error, degrees = _fit_few(launches, run)
     else:
         launches = windows
