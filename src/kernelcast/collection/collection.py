@@ -93,17 +93,8 @@ def make_failure(launch: LaunchIdentity, error: KernelcastError) -> FailureRecor
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelTask:
-    kernel: CorpusKernel
-    device_id: str
-    settings: CollectionSettings
-    sizes: tuple[int, ...] = ()
-    """Values of the size parameter; empty: find them."""
-    done: frozenset[str] = frozenset()
-    """Keys of launches that need no row any more (`LaunchIdentity.key`)."""
-
-
+KernelTask = tuple[CorpusKernel, str, CollectionSettings, frozenset[str]]
+"""A kernel, a device's id, how to collect, and keys of launches that need no row any more."""
 _COLLECT: Task[None] = Task(entry="kernelcast.collection.kernel_task:collect_kernel", gives=Message)
 
 
@@ -152,13 +143,13 @@ def run_job(
         for row in rows
         if read_sampler(load_mapping(row.versions)) >= SAMPLER
     }
-    sizes = kernel.sizes
-    if order.sizes_of is not None and not sizes:
+    if order.sizes_of is not None and not kernel.sizes:
         found = store.find(replace(of_kernel, devices=(order.sizes_of,)))
         sizes = tuple(sorted({int(one.launch.parameters[kernel.size.parameter]) for one in found}))
         if not sizes:
             outcome.skipped[kernel.name] = f"the store has no rows of it on {order.sizes_of}"
             return False
+        kernel = replace(kernel, sizes=sizes)
     passed = set[str]()  # a fresh process comes again to what the one that died has done
     current: LaunchIdentity | None = None
 
@@ -168,10 +159,7 @@ def run_job(
         passed.add(launch.key)
 
     while True:
-        task = KernelTask(
-            kernel=kernel, device_id=device.id, settings=order.settings, sizes=sizes,
-            done=known | passed,
-        )  # fmt: skip
+        task = kernel, device.id, order.settings, known | passed
         try:
             for told in stream_isolated(
                 _COLLECT, task, timeout_s=order.settings.row_timeout_s, subject=device.id,

@@ -189,9 +189,10 @@ def observe_launch(
 def collect_kernel(task: KernelTask, report: Reporter) -> None:
     """Measure the rows of a kernel; each is given to the parent as soon as it is there."""
     report("opening the device")
-    session = open_device(task.device_id)
-    device, kernel, settings = session.description, task.kernel, task.settings
-    sizes = task.sizes or remember_sizes(
+    kernel, device_id, settings, done = task
+    session = open_device(device_id)
+    device = session.description
+    sizes = kernel.sizes or remember_sizes(
         device, kernel, settings, lambda: _find_sizes(session, kernel, settings, report)
     )
     # The usual local size at every size, others at every other one.
@@ -209,9 +210,9 @@ def collect_kernel(task: KernelTask, report: Reporter) -> None:
         work_groups = prepared.problem.ndrange.work_group_count
         report.give(launch)
         row: Observation | FailureRecord | str = ""
-        if launch.key not in task.done and work_groups < settings.least_work_groups:
+        if launch.key not in done and work_groups < settings.least_work_groups:
             row = f"{work_groups} work-groups"
-        elif launch.key not in task.done:
+        elif launch.key not in done:
             report(f"row {number} of {len(shapes)}")
             try:
                 row = observe_launch(

@@ -51,12 +51,13 @@ def observe(
     task: KernelTask, fails_at: int = 0, error: BaseException | None = None
 ) -> Iterator[Message]:
     """Measure what is missing, as the child does; may die of a launch that is missing."""
+    *_, done = task
     for number in range(1, ROWS + 1):
         launch = make_launch(number)
         yield launch
-        if error is not None and number == fails_at and launch.key not in task.done:
+        if error is not None and number == fails_at and launch.key not in done:
             raise error
-        yield "" if launch.key in task.done else make_row(launch)
+        yield "" if launch.key in done else make_row(launch)
 
 
 def make_row(launch: LaunchIdentity, sampler: int = SAMPLER) -> Observation:
@@ -162,7 +163,7 @@ def test_sizes_of_another_device(collect_with: Collect, store: Store) -> None:
     asked: list[tuple[int, ...]] = []
 
     def note(task: KernelTask) -> Iterator[Message]:
-        asked.append(task.sizes)
+        asked.append(task[0].sizes)
         yield from observe(task)
 
     nothing = collect_with(note, sizes_of="other")
