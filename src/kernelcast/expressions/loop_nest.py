@@ -40,20 +40,6 @@ class NestLoop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NestArray:
-    name: str
-    element_bytes: int
-    dimensions: tuple[Expr, ...]
-    """Elements per dimension, slowest first, over constants."""
-
-    def count_bytes(self, values: Mapping[Symbol, int]) -> int:
-        size = self.element_bytes * prod(int(one.evaluate(values)) for one in self.dimensions)
-        if size < 1:
-            raise InputError(f"array {self.name} has {size} bytes; give sizes of at least 1")
-        return size
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NestAccess:
     """A load or store of one iteration of the innermost loop."""
 
@@ -79,7 +65,8 @@ class LoopNest:
     name: str
     loops: tuple[NestLoop, ...]
     """Outermost first."""
-    arrays: tuple[NestArray, ...]
+    arrays: Mapping[str, Expr]
+    """Bytes of each array, over constants."""
     accesses: tuple[NestAccess, ...]
     """In the order in which an iteration executes them."""
     executed: OperationCounts
@@ -116,7 +103,7 @@ class LoopNest:
             *(one for loop in self.loops for one in (loop.trips, loop.step)),
             *(one for each in self.accesses for one in (*each.strides, each.offset)),
             *(one.condition for one in self.accesses),
-            *(size for array in self.arrays for size in array.dimensions),
+            *self.arrays.values(),
             *(condition for condition, _ in self.branches),
         ]
         symbols = frozenset().union(*(one.symbols() for one in expressions))
@@ -136,6 +123,12 @@ class LoopNest:
             if merged[name] < 1:
                 raise InputError(f"{self.name}: {name} is {merged[name]}; expected at least 1")
         return bind_names(merged)
+
+    def count_bytes(self, array: str, values: Mapping[Symbol, int]) -> int:
+        size = int(self.arrays[array].evaluate(values))
+        if size < 1:
+            raise InputError(f"array {array} has {size} bytes; give sizes of at least 1")
+        return size
 
     def without_branches(self) -> "LoopNest":
         """Give the nest in which each iteration executes all accesses and operations."""

@@ -4,6 +4,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import reduce
+from operator import mul
 from typing import Final, NoReturn, TypeAlias
 
 from kernelcast.compiling import Target, compile_kernel
@@ -24,7 +26,6 @@ from kernelcast.expressions import (
 from kernelcast.expressions.loop_nest import (
     LoopNest,
     NestAccess,
-    NestArray,
     NestLoop,
     split_address,
 )
@@ -185,7 +186,8 @@ class _Nest:
         self._evaluator = Evaluator(module, _KERNEL, _FILE)
         self._flow, self._places = self._evaluator.flow, self._evaluator.notes
         self._instructions = self._evaluator.instructions
-        self._arrays: dict[str, NestArray] = {}
+        self._arrays: dict[str, tuple[Expr, list[Expr]]] = {}
+        """Bytes of an element, and elements per dimension, slowest first."""
         self._loops: list[NestLoop] = []
         self._counter = ""
         self._own: dict[Symbol, Symbol] = {}
@@ -250,8 +252,9 @@ class _Nest:
             "held in registers"
         )
         return LoopNest(
-            name=self._listing.name, loops=tuple(self._loops), arrays=tuple(self._arrays.values()),
-            accesses=tuple(accesses),
+            name=self._listing.name, loops=tuple(self._loops), accesses=tuple(accesses),
+            arrays={name: reduce(mul, extents, width)
+                    for name, (width, extents) in self._arrays.items()},
             executed=add_weighted([(one, 1) for one in branches.values()]),
             constants=dict(self._constants), chain=chain, notes=(note,) if self._repeated else (),
             branches=tuple(one for one in branches.items() if one[0] != TRUE),
@@ -281,10 +284,9 @@ class _Nest:
         for name, (kind, dimensions) in self._listing.arrays.items():
             width, *extents = [next(sizes, None) for _ in (kind, *dimensions)]
             known = [one for one in extents if one is not None]
-            bytes_ = width.constant_value if width is not None else None
-            if bytes_ is None or len(known) < len(extents):
+            if width is None or len(known) < len(extents):
                 self._refuse(f"array {name} of unknown size; give each dimension", None)
-            self._arrays[name] = NestArray(name=name, element_bytes=bytes_, dimensions=tuple(known))
+            self._arrays[name] = width, known
 
     def _places_of(self, loop: Loop) -> Place | None:
         numbers = self._places.numbers(self._flow.terminator(loop.latches[0]).loop_note)
@@ -379,17 +381,17 @@ class _Nest:
             at = self._instructions.get(address)
         array = self._arrays.get(address[1:])
         written = self._read_text(one, outermost) or "an access"
-        if array is None or len(indices) != len(array.dimensions):
+        if array is None or len(indices) != len(array[1]):
             self._refuse(f"{written}: no element of an array that the listing declares",
                          self._place(one))  # fmt: skip
-        offset = Expr.constant(0)
-        for size, index in zip(array.dimensions, indices, strict=True):
-            offset = offset * size + (index or 0)
-        parts = split_address(offset * array.element_bytes, self._loops)
+        offset, (width, extents) = Expr.constant(0), array
+        for extent, index in zip(extents, indices, strict=True):
+            offset = offset * extent + (index or 0)
+        parts = split_address(offset * width, self._loops)
         if None in indices or parts is None:
             self._refuse(f"an index of {written} is not affine; expected a sum of loop variables "
                          "times constants", self._place(one))  # fmt: skip
-        return (array.name, *parts), outermost
+        return (address[1:], *parts), outermost
 
     def _read_text(self, one: Instruction, address: Instruction | None) -> str:
         notes = [each.note for each in (address, one) if each is not None]

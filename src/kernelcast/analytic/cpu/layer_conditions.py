@@ -8,10 +8,9 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import pairwise
 from math import ceil, gcd, inf, lcm
-from operator import itemgetter, mul
+from operator import itemgetter
 
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.analytic.cpu.streams import bind, profile_nest
@@ -223,10 +222,8 @@ class _Solver:
         self._profile = profile_nest(bind(nest, sample), line_bytes)
         # Add up the bytes of all arrays that are touched.
         touched = {one.array for one in nest.accesses}
-        total = Expr.constant(0)
-        for array in (one for one in nest.arrays if one.name in touched):
-            total += reduce(mul, array.dimensions, Expr.constant(array.element_bytes))
-        self._total_bytes = _check(nest, total)
+        sizes = (size for name, size in nest.arrays.items() if name in touched)
+        self._total_bytes = _check(nest, sum(sizes, Expr.constant(0)))
         chains = defaultdict(list)
         for one in nest.accesses:
             if not one.strides[-1].is_zero:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -131,15 +130,15 @@ class NestAddresses:
             given_text = ", ".join(given) or "its bounds"
             msg = f"{nest.name}: the loops never run for {given_text}; give larger sizes"
             raise InputError(msg)
-        places = {array.name: at for at, array in enumerate(nest.arrays)}
+        places = {name: at for at, name in enumerate(nest.arrays)}
         accesses = sorted(nest.accesses, key=lambda one: (one.is_store, places[one.array]))
         self.kinds = np.array([(one.is_store, one.bytes) for one in accesses], dtype=np.int64)
         # Place arrays: the address that each one's offsets count from.
         starts: dict[str, int] = {}
         end = 0
-        for array in sorted(nest.arrays, key=attrgetter("name")):
-            starts[array.name] = -(-end // alignment_bytes) * alignment_bytes
-            end = starts[array.name] + array.count_bytes(self._scalars)
+        for name in sorted(nest.arrays):
+            starts[name] = -(-end // alignment_bytes) * alignment_bytes
+            end = starts[name] + nest.count_bytes(name, self._scalars)
         self._starts = np.array([
             starts[one.array] + int(one.offset.evaluate(self._scalars)) for one in accesses
         ])  # fmt: skip

@@ -89,7 +89,7 @@ def bind(nest: LoopNest, constants: Mapping[str, int]) -> BoundNest:
             )
             for one in nest.accesses
         ),
-        array_bytes=sum(one.count_bytes(values) for one in nest.arrays if one.name in touched),
+        array_bytes=sum(nest.count_bytes(one, values) for one in touched),
         space=IterationSpace(nest.loops, values, nest.taken) if nest.has_branches else None,
     )  # fmt: skip
 

@@ -297,7 +297,7 @@ def write_loop(
     values = bind_names(constants)
     options = [*(flags or FLAGS), *(f"-D{name}={value}" for name, value in constants.items())]
     # Larger static arrays do not fit the usual code model of x86-64.
-    if sum(one.count_bytes(values) for one in nest.arrays) >= 2**30:
+    if sum(nest.count_bytes(one, values) for one in nest.arrays) >= 2**30:
         options.append("-mcmodel=medium")
     return write_program(Listing(source, nest.name)), options
 

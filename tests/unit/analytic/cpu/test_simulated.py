@@ -14,7 +14,7 @@ from kernelcast.analytic.cpu.cache_engine import Simulator
 from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine
 from kernelcast.analytic.cpu.simulated import NestAddresses, predict_by_simulation, simulate_nest
 from kernelcast.expressions import Expr, Symbol, SymbolKind
-from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, split_address
+from kernelcast.expressions.loop_nest import LoopNest, NestAccess, split_address
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import OperationCounts
@@ -234,7 +234,7 @@ def test_triangles_and_any_step_run_as_in_c(
     assert places is not None
     nest = LoopNest(
         name="nest", loops=loops, executed=OperationCounts(operations={}, memory={}),
-        arrays=(NestArray(name="a", element_bytes=8, dimensions=(Expr.constant(1000),)),),
+        arrays={"a": Expr.constant(8000)},
         accesses=(NestAccess(
             array="a", is_store=False, bytes=8, strides=places[0], offset=places[1],
         ),),
