@@ -93,11 +93,12 @@ def test_errors_name_file_and_line(
 def test_fitted_hit_rates_survive_their_file(tmp_path: Path) -> None:
     """Writes fits with errors, keeps the shipped ones beside them, and reads all back."""
     truth = HitRate(form=find_hit_rates().l2_overlap.form, a=1.0, b=0.001, c=5.0)
-    points = [(x / 10, truth.at(x / 10)) for x in range(1, 31)]
-    fits = fit_all({"l2_overlap": points, "l1_load": [(1.0, 1.0)]})
+    on_curve = [(x / 10, truth.at(x / 10)) for x in range(1, 31)]
+    points = {"l2_overlap": on_curve, "l1_load": [(1.0, 1.0)]}
+    fits = fit_all(points)
     assert set(fits) == {"l2_overlap"}
     path = tmp_path / "mine.yaml"
-    write_hit_rates(path, "made up", fits)
+    write_hit_rates(path, "made up", fits, points)
     read = read_hit_rates_file(str(path))
     assert read.l2_overlap.c == pytest.approx(5.0, rel=1e-3)
     assert (read.l1_load.a, read.name) == (find_hit_rates().l1_load.a, "mine")

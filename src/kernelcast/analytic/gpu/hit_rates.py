@@ -69,16 +69,6 @@ class HitRates:
     what is touched meanwhile."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HitRateFit:
-    rate: HitRate
-    a_error: float
-    b_error: float
-    c_error: float
-    """Standard errors of the constants; infinite where the measurements do not tell."""
-    points: int
-
-
 @lru_cache(maxsize=1)
 def read_hit_rates() -> Mapping[str, HitRates]:
     text = (resources.files(__package__) / "hit_rates.json").read_text(encoding="utf-8")
@@ -104,8 +94,9 @@ def fit_hit_rate(
     hit_rates: Sequence[float],
     *,
     form: str = MISS,
-) -> HitRateFit:
-    """Fit the constants of a hit rate to measurements."""
+) -> tuple[HitRate, dict[str, float]]:
+    """Fit the constants of a hit rate to measurements, and tell their standard errors, infinite
+    where the measurements do not tell."""
     x, hits = np.asarray(oversubscriptions, float), np.asarray(hit_rates, float)
     if x.size != hits.size or x.size < _LEAST_POINTS or not np.isfinite([x, hits]).all():
         raise InputError(
@@ -140,10 +131,6 @@ def fit_hit_rate(
         form=form,
         deviation=float(np.sqrt(np.mean((y - curve(x, *best)) ** 2))),
     )
-    return HitRateFit(
-        rate=rate,
-        a_error=float(errors[2]),
-        b_error=float(offset * errors[0]),
-        c_error=float(errors[1]),
-        points=x.size,
-    )
+    return rate, {
+        "a": float(errors[2]), "b": float(offset * errors[0]), "c": float(errors[1])
+    }  # fmt: skip

@@ -454,18 +454,12 @@ def fit(
     provenance = (
         f"fitted to {sum(map(len, points.values()))} points from {measurements.name}{of}{on}"
     )
-    write_hit_rates(out_file, provenance, fits)
+    write_hit_rates(out_file, provenance, fits, points)
     rows: list[Sequence[Value]] = []
     charts = []  # measured hit rates and the curves fitted to them (the paper's Fig. 12, 16 and 18)
-    for name, one in fits.items():
-        rate = one.rate
-        numbers = [
-            f"{value:.3g} +- {error:.2g}"
-            for value, error in (
-                (rate.a, one.a_error), (rate.b, one.b_error), (rate.c, one.c_error)
-            )
-        ]  # fmt: skip
-        rows.append((name, one.points, *numbers, f"{rate.deviation:.3f}"))
+    for name, (rate, errors) in fits.items():
+        numbers = [f"{getattr(rate, key):.3g} +- {error:.2g}" for key, error in errors.items()]
+        rows.append((name, len(points[name]), *numbers, f"{rate.deviation:.3f}"))
         over, measured = zip(*points[name], strict=True)
         places = [1.05 * max(over) * number / 200 for number in range(201)]
         charts.append(Chart(

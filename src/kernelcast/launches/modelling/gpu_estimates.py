@@ -17,7 +17,6 @@ from kernelcast.analytic.gpu.hit_rates import (
     FUNCTIONS,
     HIT,
     HitRate,
-    HitRateFit,
     HitRates,
     find_hit_rates,
     fit_hit_rate,
@@ -310,18 +309,20 @@ def _bound(
 
 
 SCHEMA = "kernelcast-hit-rates-1"
+Fits: TypeAlias = dict[str, tuple[HitRate, dict[str, float]]]
+"""Hit rates by their names, and the standard errors of their constants."""
 _LEAST_POINTS = 4
 
 
-def fit_all(points: Points) -> dict[str, HitRateFit]:
+def fit_all(points: Points) -> Fits:
     """Fit each hit rate that has at least four points which determine it."""
-    found = {}
+    found: Fits = {}
     for function, own in points.items():
         if len(own) >= _LEAST_POINTS:
             shipped: HitRate = getattr(find_hit_rates(), function)
-            fit = fit_hit_rate(*zip(*own, strict=True), form=shipped.form)
-            if 0 < fit.c_error < math.inf and fit.rate.deviation < 0.25:  # no wide scatter
-                found[function] = fit
+            rate, errors = fit_hit_rate(*zip(*own, strict=True), form=shipped.form)
+            if 0 < errors["c"] < math.inf and rate.deviation < 0.25:  # no wide scatter
+                found[function] = rate, errors
     if not found:
         given = ", ".join(f"{name}: {len(own)}" for name, own in points.items())
         raise InputError(
@@ -331,22 +332,20 @@ def fit_all(points: Points) -> dict[str, HitRateFit]:
     return found
 
 
-def write_hit_rates(path: Path, provenance: str, fits: Mapping[str, HitRateFit]) -> None:
+def write_hit_rates(path: Path, provenance: str, fits: Fits, points: Points) -> None:
     """Write fitted hit rates with their errors, and the shipped ones in the place of others."""
     content: dict[str, object] = {"schema": SCHEMA, "name": path.stem, "provenance": provenance}
     for function in FUNCTIONS:
-        fit = fits.get(function)
-        rate: HitRate = getattr(find_hit_rates(), function) if fit is None else fit.rate
+        rate, errors = fits.get(function, (getattr(find_hit_rates(), function), None))
         entry = {
             name: float(f"{value:.6g}") if isinstance(value, float) else value
             for name, value in asdict(rate).items()
         }
-        if fit is None:
+        if errors is None:
             entry["fitted"] = False
         else:
-            errors = {"a": fit.a_error, "b": fit.b_error, "c": fit.c_error}
             entry["standard_errors"] = {key: float(f"{one:.6g}") for key, one in errors.items()}
-            entry["points"] = fit.points
+            entry["points"] = len(points[function])
         content[function] = entry
     with writing(path, "the hit rates"):
         path.write_text(yaml.safe_dump(content, sort_keys=False, width=100), encoding="utf-8")

@@ -103,11 +103,11 @@ def test_fit_finds_the_constants_of_noisy_points(form: str) -> None:
     truth = HitRate(a=1.0, b=offset, c=5.0, form=form)
     over = np.linspace(0.1, 2.5, 30)
     noise = np.random.default_rng(3).normal(0, 0.02, over.size)
-    fit = fit_hit_rate(over, [truth.at(x) + e for x, e in zip(over, noise, strict=True)],
+    rate, errors = fit_hit_rate(over, [truth.at(x) + e for x, e in zip(over, noise, strict=True)],
                        form=form)  # fmt: skip
-    assert abs(fit.rate.b - offset) < 4 * fit.b_error
-    assert abs(fit.rate.c - 5.0) < 4 * fit.c_error
-    assert fit.rate.deviation == pytest.approx(0.02, rel=0.5)
+    assert abs(rate.b - offset) < 4 * errors["b"]
+    assert abs(rate.c - 5.0) < 4 * errors["c"]
+    assert rate.deviation == pytest.approx(0.02, rel=0.5)
 
 
 def test_fit_refuses_what_it_cannot_fit() -> None:
