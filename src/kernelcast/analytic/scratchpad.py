@@ -70,7 +70,7 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """One array's part of a DMA request."""
+    """One array's part of a request."""
 
     bytes: float
     chunk_bytes: float | None = None
@@ -87,26 +87,28 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DmaRequest:
-    """DMA requests of one kind, as one CPE issues them: one for all arrays of a copy intrinsic."""
+class Request:
+    """Requests of one kind, as one CPE issues them: DMA, one for all arrays of a copy intrinsic, or
+    Gload, which loads and stores registers around the scratchpad."""
 
     name: str
-    direction: Direction
     copies: tuple[Copy, ...]
     count: float = 1.0
     """Requests of one CPE."""
+    direction: Direction | None = None
+    """None for Gloads, of either."""
 
     def __post_init__(self) -> None:
         if not self.copies or self.count <= 0:
-            msg = f"DMA request {self.name}: needs at least one copy and a count above 0"
+            msg = f"request {self.name}: needs at least one copy and a count above 0"
             raise InputError(msg)
 
     @property
     def bytes(self) -> float:
-        """What one request copies: ``Req_size_DMA``."""
+        """What one request moves: ``Req_size_DMA``, ``Req_size_g``."""
         return sum(one.bytes for one in self.copies)
 
-    def divided(self, parts: int) -> "DmaRequest":
+    def divided(self, parts: int) -> "Request":
         """Make smaller requests that copy the same in all (Section IV-1)."""
         copies = tuple(
             Copy(
@@ -119,31 +121,15 @@ class DmaRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GloadRequest:
-    """Gload requests of one kind: loads and stores of registers, around the scratchpad."""
-
-    name: str
-    bytes: float
-    """What one request moves: ``Req_size_g``."""
-    count: float
-    """Requests of one CPE."""
-
-    def __post_init__(self) -> None:
-        if self.bytes <= 0 or self.count <= 0:
-            msg = f"Gload request {self.name}: {self.count} of {self.bytes} bytes; expected above 0"
-            raise InputError(msg)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ScratchpadKernel:
     """A kernel as one CPE executes it, the longest where they differ."""
 
     name: str
     active_cpes: int
     """``#active_CPEs``."""
-    dma: tuple[DmaRequest, ...] = ()
+    dma: tuple[Request, ...] = ()
     """``#DMA_reqs`` is the sum of their counts."""
-    gloads: tuple[GloadRequest, ...] = ()
+    gloads: tuple[Request, ...] = ()
     """``#g_reqs`` is the sum of their counts."""
     compute: Mapping[str, float] = field(default_factory=dict)
     """``#t``: compute instructions by type; types are those of the machine."""
@@ -168,24 +154,24 @@ class ScratchpadKernel:
         return min(copy.bytes for one in self.dma for copy in one.copies)
 
 
-Requests = Sequence[tuple[float, float]]
-"""Transactions of one request (``MRT``), and how many such requests one CPE issues."""
-
-
-def request_time(requests: Requests, active_cpes: int, machine: ScratchpadMachine) -> float:
+def request_time(
+    requests: Sequence[Request], active_cpes: int, machine: ScratchpadMachine
+) -> float:
     """Equations 3 and 4: the cycles of all requests, ``sum of max(L_base, L_mem_bw)``.
 
     Memory serves one request of each active CPE in
     ``L_mem_bw = #active_CPEs * MRT / (mem_bw / Freq / Trans_size)``.
     """
-    per_cycle = machine.bandwidth(active_cpes) / machine.clock_hz / machine.transaction_bytes
+    size = machine.transaction_bytes
+    per_cycle = machine.bandwidth(active_cpes) / machine.clock_hz / size
     return sum(
-        count * max(machine.base_latency_cycles, active_cpes * mrt / per_cycle)
-        for mrt, count in requests
+        one.count
+        * max(machine.base_latency_cycles, active_cpes * count_transactions(one, size) / per_cycle)
+        for one in requests
     )
 
 
-def count_transactions(request: DmaRequest, transaction_bytes: int) -> float:
+def count_transactions(request: Request, transaction_bytes: int) -> float:
     """Equation 5, ``MRT = ceil(Req_size / Trans_size)``, for each chunk of a request."""
     total = 0.0
     for one in request.copies:
@@ -261,15 +247,9 @@ def model_kernel(kernel: ScratchpadKernel, machine: ScratchpadMachine) -> Scratc
             f"compute instructions {', '.join(unknown)}: {machine.name} has no such type; it has "
             f"{', '.join(machine.latencies_cycles)}"
         )
-    size, cpes = machine.transaction_bytes, kernel.active_cpes
-    copies = [(count_transactions(one, size), one.count) for one in kernel.dma]
-    copy_in = [
-        own for one, own in zip(kernel.dma, copies, strict=True) if one.direction is Direction.IN
-    ]
-    dma = _collect(copies, cpes, machine)
-    gload = _collect(
-        [(float(math.ceil(one.bytes / size)), one.count) for one in kernel.gloads], cpes, machine
-    )
+    cpes = kernel.active_cpes
+    copy_in = [one for one in kernel.dma if one.direction is Direction.IN]
+    dma, gload = (_collect(one, cpes, machine) for one in (kernel.dma, kernel.gloads))
     cycles = sum(machine.latencies_cycles[kind] * count for kind, count in kernel.compute.items())
     t_comp = cycles / kernel.average_ilp / machine.clock_hz  # equation 6
     t_overlap = min(t_comp, dma.overlap_s + gload.overlap_s)  # equation 7
@@ -286,9 +266,10 @@ def model_kernel(kernel: ScratchpadKernel, machine: ScratchpadMachine) -> Scratc
     )
 
 
-def _collect(requests: Requests, cpes: int, machine: ScratchpadMachine) -> RequestTerms:
-    number = sum(times for _, times in requests)
-    transactions = sum(mrt * times for mrt, times in requests)
+def _collect(requests: Sequence[Request], cpes: int, machine: ScratchpadMachine) -> RequestTerms:
+    size = machine.transaction_bytes
+    number = sum(one.count for one in requests)
+    transactions = sum(count_transactions(one, size) * one.count for one in requests)
     average = parallelism = cycles = 0.0
     groups = 1
     if number:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from kernelcast.analytic.scratchpad import (
     Copy,
     Direction,
-    DmaRequest,
-    GloadRequest,
+    Request,
     ScratchpadKernel,
     buffer_doubly,
     list_cpe_counts,
@@ -31,7 +30,7 @@ def make_kernel(
 ) -> ScratchpadKernel:
     """Make a kernel whose DMA requests copy half of the data in, half out."""
     both = [
-        DmaRequest(name=one, direction=one, copies=(Copy(bytes=size),), count=requests / 2)
+        Request(name=one, direction=one, copies=(Copy(bytes=size),), count=requests / 2)
         for one in Direction
         if requests
     ]
@@ -39,7 +38,7 @@ def make_kernel(
         name="k",
         active_cpes=64,
         dma=tuple(both),
-        gloads=(GloadRequest(name="g", bytes=8, count=gloads),) if gloads else (),
+        gloads=(Request(name="g", copies=(Copy(bytes=8),), count=gloads),) if gloads else (),
         compute={"floating": floating},
     )
 
@@ -128,10 +127,10 @@ def test_requests_are_timed_by_the_papers_equations() -> None:
     more than one; (100*9 + 50*1 + 30*3 + 2*34) / 4 = 277 cycles of instructions.
     """
     copies = (Copy(bytes=1024, chunk_bytes=64), Copy(bytes=600, chunk_bytes=300))
-    rows = DmaRequest(name="rows", direction=Direction.IN, copies=copies, count=10)
+    rows = Request(name="rows", direction=Direction.IN, copies=copies, count=10)
     kernel = ScratchpadKernel(
         name="k", active_cpes=64, dma=(rows,), average_ilp=4,
-        gloads=(GloadRequest(name="g", bytes=8, count=10),),
+        gloads=(Request(name="g", copies=(Copy(bytes=8),), count=10),),
         compute={"floating": 100, "fixed": 50, "spm": 30, "div_sqrt": 2},
     )  # fmt: skip
     found, alone = (model_kernel(replace(kernel, active_cpes=one), SW26010) for one in (64, 1))
@@ -153,7 +152,9 @@ def test_requests_are_timed_by_the_papers_equations() -> None:
         (make_kernel(size=70000), "70,000 bytes; a scratchpad of SW26010 holds 65,536"),
         (replace(make_kernel(), active_cpes=257), "257 active CPEs: SW26010 has 256"),
         (
-            replace(make_kernel(), gloads=(GloadRequest(name="wide", bytes=64, count=1),)),
+            replace(
+                make_kernel(), gloads=(Request(name="wide", copies=(Copy(bytes=64),), count=1),)
+            ),
             "moves 64 bytes; SW26010 moves at most 32",
         ),
     ],

@@ -15,8 +15,7 @@ import numpy as np
 from kernelcast.analytic.scratchpad import (
     Copy,
     Direction,
-    DmaRequest,
-    GloadRequest,
+    Request,
     ScratchpadKernel,
     ScratchpadMachine,
     ScratchpadTerms,
@@ -97,16 +96,20 @@ def _make_dma(
     bytes: float | None = None,  # noqa: A002 - the key of the file
     chunk_bytes: float | None = None,
     copies: tuple[Copy, ...] = (),
-) -> DmaRequest:
+) -> Request:
     if bool(copies) == (bytes is not None):
         raise InputError("give either `bytes`, or `copies` with the bytes of each array")
     if bytes is not None:
         copies = (Copy(bytes=bytes, chunk_bytes=chunk_bytes),)
-    return DmaRequest(name=name, direction=direction, copies=copies, count=count)
+    return Request(name=name, direction=direction, copies=copies, count=count)
 
 
-_Dma: TypeAlias = Annotated[DmaRequest, lambda one: one.call(_make_dma, {"name": one.key})]
-_Gload: TypeAlias = Annotated[GloadRequest, lambda one: one.call(GloadRequest, {"name": one.key})]
+def _make_gload(*, name: str, bytes: float, count: float) -> Request:  # noqa: A002 - as above
+    return Request(name=name, copies=(Copy(bytes=bytes),), count=count)
+
+
+_Dma: TypeAlias = Annotated[Request, lambda one: one.call(_make_dma, {"name": one.key})]
+_Gload: TypeAlias = Annotated[Request, lambda one: one.call(_make_gload, {"name": one.key})]
 
 
 def _make_kernel(
@@ -227,7 +230,7 @@ def derive_scratchpad_kernel(
         if one.space is MemorySpace.LOCAL and one.line
     }
     copies: dict[tuple[object, ...], list[tuple[MemoryAccess, GroupRequests]]] = {}
-    gloads: list[GloadRequest] = []
+    gloads: list[Request] = []
     by_dma = 0.0
     far = [one for one in launch.accesses if one.space in _FAR]
     for access in far:
@@ -243,14 +246,15 @@ def derive_scratchpad_kernel(
             moves = 2 if access.kind is AccessKind.ATOMIC else 1
             name = f"{access.text} (line {access.line})"
             count = counted.executions * share * pieces * moves
-            gloads.append(GloadRequest(name=name, bytes=access.bytes / pieces, count=count))
+            copy = Copy(bytes=access.bytes / pieces)
+            gloads.append(Request(name=name, copies=(copy,), count=count))
     dma = []
     for parts in copies.values():
         accesses, requests = zip(*parts, strict=True)
         lines = ", ".join(dict.fromkeys(str(one.line) for one in accesses))
         names = ", ".join(dict.fromkeys(one.buffer or "?" for one in accesses))
         dma.append(
-            DmaRequest(
+            Request(
                 name=f"{names} (line {lines})",
                 direction=Direction.IN if accesses[0].kind is AccessKind.LOAD else Direction.OUT,
                 copies=tuple(
