@@ -375,16 +375,13 @@ def count_statically(
     @cache
     def classify(symbols: frozenset[Symbol]) -> tuple[IntArray, IntArray]:
         """Choose a work-item for each combination of values, and tell whose each is."""
-        key = np.zeros(is_present.size, dtype=np.int64)
-        width = 1
-        for symbol in sorted(symbols, key=lambda one: one.sort_key):
-            value = np.asarray(bindings[symbol]).reshape(-1)
-            low = int(value.min())
-            extent = int(value.max()) - low + 1
-            width *= extent
-            if width > 2**62:
-                return np.arange(key.size), np.arange(key.size)
-            key = key * extent + (value - low)
+        ordered = sorted(symbols, key=lambda one: one.sort_key)
+        columns = [np.zeros(is_present.size, dtype=np.int64), *(bindings[one] for one in ordered)]
+        places = [np.reshape(one, -1) - np.min(one) for one in columns]
+        try:
+            key = np.ravel_multi_index(places, [int(one.max()) + 1 for one in places])
+        except ValueError:  # there are more combinations than numbers
+            return np.arange(is_present.size), np.arange(is_present.size)
         _, chosen, place = np.unique(key, return_index=True, return_inverse=True)
         return chosen, place.reshape(-1)
 
