@@ -52,8 +52,6 @@ class NestAccess:
     is_store: bool
     """Whether it writes. ``a[i] += x`` is a load and a store."""
     bytes: int
-    text: str = ""
-    line: int = 0
     condition: Condition = TRUE
     """Iterations in which it is executed, over loop variables, constants and decisions."""
 

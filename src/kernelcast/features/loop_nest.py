@@ -363,8 +363,8 @@ class _Nest:
 
     # What an iteration does
 
-    def _find_element(self, one: Instruction) -> tuple[_Element, Instruction | None]:
-        """Find the element that is loaded or stored, and the instruction that computes where."""
+    def _find_element(self, one: Instruction) -> _Element:
+        """Find the element that is loaded or stored."""
         address = one.operands[one.opcode == "store"][1]
         outermost = at = self._instructions.get(address)
         indices: list[Expr | None] = []
@@ -380,7 +380,8 @@ class _Nest:
             address = at.operands[0][1]
             at = self._instructions.get(address)
         array = self._arrays.get(address[1:])
-        written = self._read_text(one, outermost) or "an access"
+        notes = [each.note for each in (outermost, one) if each is not None]
+        written = self._places.read_object(self._listing.lines, *notes)[1] or "an access"
         if array is None or len(indices) != len(array[1]):
             self._refuse(f"{written}: no element of an array that the listing declares",
                          self._place(one))  # fmt: skip
@@ -391,11 +392,7 @@ class _Nest:
         if None in indices or parts is None:
             self._refuse(f"an index of {written} is not affine; expected a sum of loop variables "
                          "times constants", self._place(one))  # fmt: skip
-        return (address[1:], *parts), outermost
-
-    def _read_text(self, one: Instruction, address: Instruction | None) -> str:
-        notes = [each.note for each in (address, one) if each is not None]
-        return self._places.read_object(self._listing.lines, *notes)[1]
+        return (address[1:], *parts)
 
     def _note_accesses(self) -> None:
         """Note loads, unless a register holds the element, and stores: once, at the end."""
@@ -411,7 +408,7 @@ class _Nest:
             for one in self._flow.blocks[label]:
                 if one.opcode not in ("load", "store") or one.type.startswith("ptr"):
                     continue
-                element, address = self._find_element(one)
+                element = self._find_element(one)
                 is_store = one.opcode == "store"
                 if is_store:
                     here[element] = one.operands[0][1]
@@ -425,11 +422,9 @@ class _Nest:
                     self._loaded[one.name] = element
                 earlier = self._accesses.get((is_store, element))
                 if earlier is None:
-                    place = self._place(one)
                     self._accesses[is_store, element] = NestAccess(
                         array=element[0], strides=element[1], offset=element[2], is_store=is_store,
-                        bytes=self._module.size_of(one.type), text=self._read_text(one, address),
-                        line=place.line if place is not None else 0, condition=guard,
+                        bytes=self._module.size_of(one.type), condition=guard,
                     )  # fmt: skip
                     continue
                 if is_store and conjunction(earlier.condition, guard) != FALSE:
