@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from math import prod
 from typing import cast
 
 import numpy as np
@@ -10,14 +11,13 @@ import numpy.typing as npt
 
 from kernelcast.expressions import EvaluationError, Expr, Symbol, Value
 from kernelcast.expressions.accesses import LoopFacts, MemoryAccess, ModelledLaunch
-from kernelcast.expressions.axes import Axis, add_iterations, bind_ids, bind_names, list_axes
+from kernelcast.expressions.axes import add_iterations, bind_ids, bind_names, list_axes
 from kernelcast.expressions.symbols import BoolArray, IntArray
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import NDRange
 
 ABSENT = np.iinfo(np.int64).min
 """Stands for the address of an access that is not executed."""
-Place = tuple[int, int, int]
 _PLACES = (0.2, 0.5, 0.8)
 """Where in the index space work-groups are looked at, as shares of each dimension."""
 
@@ -26,21 +26,19 @@ class Groups:
     """The grid of work-groups, always of three dimensions, and those of it that are looked at."""
 
     def __init__(self, ndrange: NDRange) -> None:
-        self.axes: tuple[Axis, Axis, Axis] = list_axes(ndrange)
-        counts = [one.groups for one in self.axes]
-        shares = ([int(share * one) or 1 if one > 1 else 0 for share in _PLACES] for one in counts)
-        self.places: tuple[Place, ...] = tuple(dict.fromkeys(zip(*shares, strict=True)))
+        self.counts = [one.groups for one in list_axes(ndrange)]
+        shares = [[int(share * one) or 1 if one > 1 else 0 for share in _PLACES]
+                  for one in self.counts]  # fmt: skip
+        numbers: list[int] = np.ravel_multi_index(shares, self.counts, order="F").tolist()
+        self.places = tuple(dict.fromkeys(numbers))
         """Work-groups that have a neighbour before them in each dimension that has any."""
         near = (self.before(one, axis) for one in self.places for axis in range(3))
-        self.every = tuple(dict.fromkeys((*self.places, *(one for one in near if one))))
+        self.every = tuple(dict.fromkeys((*self.places, *(one for one in near if one is not None))))
         """They and these neighbours."""
 
-    def before(self, place: Place, axis: int) -> Place | None:
+    def before(self, group: int, axis: int) -> int | None:
         """Find the neighbour before a work-group; None if the dimension has only one."""
-        if self.axes[axis].groups <= 1:
-            return None
-        x, y, z = place
-        return (x - 1, y, z) if axis == 0 else (x, y - 1, z) if axis == 1 else (x, y, z - 1)
+        return group - prod(self.counts[:axis]) if self.counts[axis] > 1 else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,15 +90,12 @@ class GroupEvaluator:
     """Evaluates accesses with a formula for all work-groups at once, what they share once."""
 
     def __init__(
-        self, launch: ModelledLaunch, places: Sequence[Place], iterations: int | None = None
+        self, launch: ModelledLaunch, groups: Sequence[int], iterations: int | None = None
     ) -> None:
         """Look at work-groups, of longer loops at no more iterations of a work-item."""
-        self._launch = launch
-        self._places = places
+        self._launch, self._groups = launch, groups
         # Bind all symbols but loops for the work-items of work-groups, and count those of each.
-        counts = [axis.groups for axis in list_axes(launch.ndrange)]
-        numbers = np.ravel_multi_index([*zip(*places, strict=True)], counts, order="F")
-        ids, is_present = bind_ids(launch.ndrange, numbers.tolist())
+        ids, is_present = bind_ids(launch.ndrange, groups)
         self._sizes: list[int] = is_present.sum(axis=1).tolist()
         # Of shape (work-items of all, 1), or a number where it is the same for all.
         self.bound: dict[Symbol, Value] = {**bind_names(launch.scalars)}
@@ -113,9 +108,9 @@ class GroupEvaluator:
         self._loops: dict[object, _Runs] = {}
         self._met: dict[object, BoolArray] = {}
         self._offsets: dict[object, Value] = {}
-        self._tables: dict[object, dict[Place, GroupAddresses]] = {}
+        self._tables: dict[object, dict[int, GroupAddresses]] = {}
 
-    def evaluate(self, access: MemoryAccess, offset: Expr) -> dict[Place, GroupAddresses]:
+    def evaluate(self, access: MemoryAccess, offset: Expr) -> dict[int, GroupAddresses]:
         """Find what an access touches at an offset in bytes, by work-group."""
         shift = offset.constant_term + self._launch.alignments.get(access.buffer or "", 0)
         run = access.loops, access.guard
@@ -144,7 +139,7 @@ class GroupEvaluator:
         self._tables[place, shift] = {
             group: GroupAddresses(addresses[end - size : end], count, times)
             for group, size, end, count, times in zip(
-                self._places, self._sizes, ends, counts, repeats.tolist(), strict=True
+                self._groups, self._sizes, ends, counts, repeats.tolist(), strict=True
             )
         }
         return self._tables[place, shift]

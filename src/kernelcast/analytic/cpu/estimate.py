@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.analytic.addresses import ABSENT, Groups, Place, list_distinct
+from kernelcast.analytic.addresses import ABSENT, Groups, list_distinct
 from kernelcast.analytic.cpu.opencl.core import (
     AccessPattern,
     add_up,
@@ -63,7 +63,7 @@ def count_traffic(
     for (_, is_load), accesses in by_buffer.items():
         fresh[is_load] += _count_fresh(accesses, grid, line_bytes)
     both = fresh[True] + fresh[False]
-    x, y, z = (one.groups for one in grid.axes)
+    x, y, z = grid.counts
     scale = x * y * z * line_bytes
     group, row, plane = both[0] + both[1], both[1] * x, both[2] * x * y
     # What the whole launch touches at most.
@@ -105,7 +105,7 @@ def _count_fresh(
 ) -> npt.NDArray[np.float64]:
     """Count a buffer's lines that are new to a work-group, averaged over the places looked at."""
 
-    def unite(place: Place) -> IntArray:
+    def unite(place: int) -> IntArray:
         parts = [one.groups[place].list_lines(one.access.bytes, line_bytes) for one in accesses]
         return parts[0] if len(parts) == 1 else list_distinct(np.concatenate(parts))
 

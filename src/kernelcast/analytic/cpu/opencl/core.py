@@ -16,7 +16,6 @@ from kernelcast.analytic.addresses import (
     GroupAddresses,
     GroupEvaluator,
     Groups,
-    Place,
     read_recorded,
 )
 from kernelcast.analytic.cpu.in_core import instruction_of
@@ -58,7 +57,7 @@ class LanePattern(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AccessPattern:
     access: MemoryAccess
-    groups: Mapping[Place, GroupAddresses]
+    groups: Mapping[int, GroupAddresses]
     """By work-group, where there is a formula; empty else."""
     recorded: tuple[GroupAddresses, ...]
     """Of sampled work-groups, where there is none."""
@@ -81,7 +80,7 @@ def find_patterns(
     evaluator = GroupEvaluator(launch, Groups(launch.ndrange).every)
     found: list[AccessPattern] = []
     for access in launch.accesses:
-        groups: Mapping[Place, GroupAddresses] = {}
+        groups: Mapping[int, GroupAddresses] = {}
         recorded: Sequence[GroupAddresses] = ()
         lanes = LanePattern.SCATTERED
         if access.offset_bytes is not None:

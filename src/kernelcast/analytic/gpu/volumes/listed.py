@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelcast.analytic.addresses import ABSENT, GroupEvaluator, list_lines, read_recorded
 from kernelcast.analytic.gpu.machine import GpuMachine
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, IntArray, find_hull
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, IntArray, find_hull
 from kernelcast.analytic.gpu.volumes.warps import (
     FamilyCosts,
     count_different,
@@ -32,15 +32,14 @@ def evaluate_groups(
 ) -> tuple[dict[int, IntArray], dict[int, float]]:
     """Evaluate an address for pairs of neighbouring work-groups at three places of the grid."""
     assert access.offset_bytes is not None
-    count, (x, y, _) = launch.ndrange.work_group_count, Grid.of(launch.ndrange).counts
+    count = launch.ndrange.work_group_count
     chosen = sorted({min(count - 1, int(one * count) + by) for one in _PLACES for by in (0, 1)})
-    places = [(one % x, one // x % y, one // (x * y)) for one in chosen]
-    found = GroupEvaluator(launch, places, _ITERATIONS).evaluate(access, access.offset_bytes)
+    found = GroupEvaluator(launch, chosen, _ITERATIONS).evaluate(access, access.offset_bytes)
     if not any(one.count for one in found.values()):
         return {}, {}
     return (
-        {one: divide_warps(found[at].table, width) for one, at in zip(chosen, places, strict=True)},
-        {one: found[at].repeats for one, at in zip(chosen, places, strict=True)},
+        {group: divide_warps(one.table, width) for group, one in found.items()},
+        {group: one.repeats for group, one in found.items()},
     )
 
 
