@@ -177,19 +177,19 @@ _Runs = tuple[dict[Symbol, Value], BoolArray, npt.NDArray[np.float64]]
 work-group."""
 
 
-def read_recorded(access: MemoryAccess, launch: ModelledLaunch) -> list[GroupAddresses]:
+def read_recorded(access: MemoryAccess, launch: ModelledLaunch) -> dict[int, GroupAddresses]:
     """Sort what was recorded of an access by work-group, work-item and iteration."""
     recorded = launch.recorded
     if recorded is None or not (own := recorded.sites == access.site).any():
-        return []
+        return {}
     groups, items = recorded.groups[own], recorded.local_ids[own]
     shift = launch.alignments.get(access.buffer or "", 0)
     sequences, offsets = recorded.sequences[own], recorded.offsets_bytes[own] + shift
-    found = []
+    found = {}
     for group, size in zip(recorded.work_groups, recorded.work_items, strict=True):
         mine = groups == group
         columns = int(sequences[mine].max(initial=-1)) + 1
         table = np.full((size, columns), ABSENT, dtype=np.int64)
         table[items[mine], sequences[mine]] = offsets[mine]
-        found.append(GroupAddresses(table, int(np.count_nonzero(mine))))
+        found[group] = GroupAddresses(table, int(np.count_nonzero(mine)))
     return found

@@ -17,7 +17,7 @@ from kernelcast.analytic.gpu.machine import (
     read_rates,
 )
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
-from kernelcast.analytic.gpu.volumes.listed import evaluate_groups
+from kernelcast.analytic.gpu.volumes.listed import divide_warps, evaluate_groups
 from kernelcast.analytic.gpu.volumes.warps import count_conflicts
 from kernelcast.expressions import TRUE, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess, ModelledLaunch
@@ -521,8 +521,8 @@ def count_local_ways(launch: ModelledLaunch, warp_width: int) -> float:
         offset = one.offset_bytes.substitute(first) if one.offset_bytes else None
         bare = replace(one, offset_bytes=offset, loops=(), guard=TRUE)
         with suppress(InputError):
-            groups, _ = evaluate_groups(bare, launch, warp_width)
-            rows = next(iter(groups.values()))[:1]
+            group = next(iter(evaluate_groups(bare, launch).values()))
+            rows = divide_warps(group.table, warp_width)[:1]
             word = max(one.bytes, _BANK_BYTES)
             banks = max(_BANKS * _BANK_BYTES // word, 1)
             parts = max(np.unique(rows // word).size / banks, 1.0)

@@ -96,7 +96,7 @@ def find_patterns(
                 lanes = LanePattern.SCATTERED
             tables = [*groups.values()]
         else:
-            recorded = tables = read_recorded(access, launch)
+            recorded = tables = [*read_recorded(access, launch).values()]
             if not tables:
                 if access.space is not MemorySpace.LOCAL:
                     raise access.refuse_unknown(launch.kernel)

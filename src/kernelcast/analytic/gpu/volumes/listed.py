@@ -11,7 +11,13 @@ from itertools import combinations
 
 import numpy as np
 
-from kernelcast.analytic.addresses import ABSENT, GroupEvaluator, list_lines, read_recorded
+from kernelcast.analytic.addresses import (
+    ABSENT,
+    GroupAddresses,
+    GroupEvaluator,
+    list_lines,
+    read_recorded,
+)
 from kernelcast.analytic.gpu.machine import GpuMachine
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, IntArray, find_hull
 from kernelcast.analytic.gpu.volumes.warps import (
@@ -27,20 +33,12 @@ _ITERATIONS = 256
 """Iterations of all loops together that are listed; more are extrapolated."""
 
 
-def evaluate_groups(
-    access: MemoryAccess, launch: ModelledLaunch, width: int
-) -> tuple[dict[int, IntArray], dict[int, float]]:
+def evaluate_groups(access: MemoryAccess, launch: ModelledLaunch) -> dict[int, GroupAddresses]:
     """Evaluate an address for pairs of neighbouring work-groups at three places of the grid."""
     assert access.offset_bytes is not None
     count = launch.ndrange.work_group_count
     chosen = sorted({min(count - 1, int(one * count) + by) for one in _PLACES for by in (0, 1)})
-    found = GroupEvaluator(launch, chosen, _ITERATIONS).evaluate(access, access.offset_bytes)
-    if not any(one.count for one in found.values()):
-        return {}, {}
-    return (
-        {group: divide_warps(one.table, width) for group, one in found.items()},
-        {group: one.repeats for group, one in found.items()},
-    )
+    return GroupEvaluator(launch, chosen, _ITERATIONS).evaluate(access, access.offset_bytes)
 
 
 def divide_warps(table: IntArray, width: int) -> IntArray:
@@ -177,20 +175,12 @@ def list_access(
     bound: Mapping[Symbol, Expr | Symbol | int],
 ) -> ListedAccess | None:
     is_known = access.offset_bytes is not None
-    if is_known:
-        groups, repeats = evaluate_groups(access, launch, machine.warp_width)
-    else:
-        recorded = read_recorded(access, launch)
-        places = launch.recorded.work_groups if launch.recorded and recorded else ()
-        groups = {
-            group: divide_warps(one.table, machine.warp_width)
-            for group, one in zip(places, recorded, strict=True)
-        }
-        repeats = dict.fromkeys(groups, 1.0)
-    if not groups:
+    found = evaluate_groups(access, launch) if is_known else read_recorded(access, launch)
+    if not any(one.count for one in found.values()):
         if is_known:
             return None
         raise access.refuse_unknown(launch.kernel)
+    groups = {group: divide_warps(one.table, machine.warp_width) for group, one in found.items()}
     # Work-groups far apart that touch the same part of a buffer may hit what any has touched; a
     # single place tells nothing, and what depends on data is mostly spread.
     used = {group: rows[rows != ABSENT] for group, rows in groups.items()}
@@ -204,7 +194,7 @@ def list_access(
     return ListedAccess(
         access=access,
         groups=groups,
-        repeats=repeats,
+        repeats={group: one.repeats for group, one in found.items()},
         buffer_bytes=launch.buffers.get(access.buffer or ""),
         is_random=is_random,
         warps=-(-launch.ndrange.work_group_size // machine.warp_width),
