@@ -51,11 +51,13 @@ def count_traffic(
     by_buffer: dict[tuple[str, bool], list[AccessPattern]] = defaultdict(list)
     for one in patterns:
         buffer, is_load = one.access.buffer or "", one.access.kind is AccessKind.LOAD
-        if one.groups and not one.is_local:
+        if one.is_local:
+            continue
+        if one.access.offset_bytes is not None:
             by_buffer[buffer, is_load].append(one)
-        elif one.recorded and not one.is_local:
+        else:
             size = one.access.bytes
-            touched = [group.list_lines(size, line_bytes).size for group in one.recorded]
+            touched = [each.list_lines(size, line_bytes).size for each in one.groups.values()]
             jumps.append((buffer, float(np.mean(touched)), is_load))
     # Loads and stores: all lines of a work-group, those that its neighbour along x has not
     # touched, neither the one along y, neither the one along z.
@@ -209,11 +211,12 @@ def _wait(launch: ModelledLaunch, device: CpuDevice, pattern: AccessPattern) -> 
     access = pattern.access
     # A wait is counted for each line that a work-group has not touched before, not for each access.
     # Nothing waits for what is stored.
-    if not pattern.recorded or pattern.is_local or access.kind is AccessKind.STORE:
+    is_known = access.offset_bytes is not None
+    if is_known or pattern.is_local or access.kind is AccessKind.STORE:
         return 0.0
     lines = sum(np.unique(one.table[one.table != ABSENT] // device.line_bytes).size
-                for one in pattern.recorded)  # fmt: skip
-    jumps = lines / sum(len(one.table) for one in pattern.recorded)
+                for one in pattern.groups.values())  # fmt: skip
+    jumps = lines / sum(len(one.table) for one in pattern.groups.values())
     size = launch.buffers.get(access.buffer or "")
     latency = held = 0.0
     for level in device.levels:

@@ -58,9 +58,7 @@ class LanePattern(StrEnum):
 class AccessPattern:
     access: MemoryAccess
     groups: Mapping[int, GroupAddresses]
-    """By work-group, where there is a formula; empty else."""
-    recorded: tuple[GroupAddresses, ...]
-    """Of sampled work-groups, where there is none."""
+    """By work-group: evaluated where there is a formula, else recorded."""
     lanes: LanePattern
     executions: float
     """Per work-item, as the kernel's counts say."""
@@ -80,8 +78,6 @@ def find_patterns(
     evaluator = GroupEvaluator(launch, Groups(launch.ndrange).every)
     found: list[AccessPattern] = []
     for access in launch.accesses:
-        groups: Mapping[int, GroupAddresses] = {}
-        recorded: Sequence[GroupAddresses] = ()
         lanes = LanePattern.SCATTERED
         if access.offset_bytes is not None:
             groups = evaluator.evaluate(access, access.offset_bytes)
@@ -91,18 +87,17 @@ def find_patterns(
             if not (first and first.trip_count is None) and not any(map(_is_divergent, inner)):
                 lanes = _find_lanes(access.offset_bytes, access.bytes, evaluator.bound)
             if width == 1:
-                lanes = LanePattern.CONTIGUOUS if groups else lanes
+                lanes = LanePattern.CONTIGUOUS
             elif gathers_narrowed and access.is_narrowed and lanes is LanePattern.CONTIGUOUS:
                 lanes = LanePattern.SCATTERED
-            tables = [*groups.values()]
         else:
-            recorded = tables = [*read_recorded(access, launch).values()]
-            if not tables:
+            groups = read_recorded(access, launch)
+            if not groups:
                 if access.space is not MemorySpace.LOCAL:
                     raise access.refuse_unknown(launch.kernel)
                 # How often it is executed does not depend on where it goes.
-                tables = [*evaluator.evaluate(access, Expr.constant(0)).values()]
-        every = sum(len(one.table) for one in tables)
+                groups = evaluator.evaluate(access, Expr.constant(0))
+        every = sum(len(one.table) for one in groups.values())
         # Whether a condition on data or ids decides which lanes execute an access.
         guard = access.guard
         is_masked = not guard.is_exact or any(one.kind in _OF_ITEMS for one in guard.symbols())
@@ -110,9 +105,8 @@ def find_patterns(
             AccessPattern(
                 access=access,
                 groups=groups,
-                recorded=tuple(recorded),
                 lanes=lanes,
-                executions=sum(one.executions for one in tables) / every,
+                executions=sum(one.executions for one in groups.values()) / every,
                 is_masked=is_masked or any(map(_is_divergent, access.loops)),
             )
         )
@@ -283,7 +277,7 @@ def _time_accesses(device: CpuDevice, width: int, patterns: Sequence[AccessPatte
     stored = {one.access.buffer for one in patterns if one.access.kind is not AccessKind.LOAD}
     found: dict[object, AccessPattern] = {}
     for one in patterns:
-        is_free = one.groups and one.access.buffer not in stored
+        is_free = one.access.offset_bytes is not None and one.access.buffer not in stored
         found.setdefault(_identify(one.access) if is_free else id(one), one)
     own = [*found.values()]
     if instruction_s > device.lanes * gather_s:
