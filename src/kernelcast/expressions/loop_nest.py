@@ -128,11 +128,6 @@ class LoopNest:
             raise InputError(f"array {array} has {size} bytes; give sizes of at least 1")
         return size
 
-    def without_branches(self) -> "LoopNest":
-        """Give the nest in which each iteration executes all accesses and operations."""
-        accesses = tuple(replace(one, condition=TRUE) for one in self.accesses)
-        return replace(self, accesses=accesses, branches=())
-
 
 class IterationSpace:
     """Iterations of a nest of one size; decisions on data hold for a share `taken` of them."""

@@ -14,7 +14,7 @@ from operator import itemgetter
 
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.analytic.cpu.streams import bind, profile_nest
-from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions import TRUE, Expr, Symbol, SymbolKind
 from kernelcast.expressions.loop_nest import LoopNest, NestAccess
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
 from kernelcast.records.errors import InputError
@@ -196,7 +196,8 @@ def list_transitions(
 
     Constants are put in but for the `size` to solve for; branches count as always taken.
     """
-    nest = nest.without_branches()
+    accesses = tuple(replace(one, condition=TRUE) for one in nest.accesses)
+    nest = replace(nest, accesses=accesses, branches=())
     names = nest.name_constants()
     put_in = dict(constants or {})
     if size is not None:

@@ -389,9 +389,9 @@ class LimiterModel:
         every = sum(slots.values())
         # On NVIDIA's GPUs every instruction takes a slot, also a load, its address and a branch;
         # AMD's issue those beside arithmetic.
-        if work is not None and family.issues_all_in_turn:
+        if family.name == "nvidia" and work is not None:
             every = work["issued"]
-        elif family.issues_all_in_turn:
+        elif family.name == "nvidia":
             every += executed.count(Kind.ADDRESS)
             every += executed.count(Kind.BRANCH) / _UNROLLED
             every += sum(

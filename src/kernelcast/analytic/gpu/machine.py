@@ -37,11 +37,6 @@ class Architecture:
     """Work-items of a compute unit for which an instruction is issued in a cycle."""
     dispatch_cycles: float
     """Cycles of a die between the starts of two work-groups, where the description has no cost."""
-    issues_all_in_turn: bool = False
-    """Whether loads, addresses and branches take the slots of arithmetic."""
-    spreads_loads: bool = False
-    """Whether the loads of a work-item spread over its life, in the order of the program, even
-    where registers hold all of them."""
 
 
 # NVIDIA: occupancy calculator of the CUDA toolkit, compute capability 7.0 to 9.0; registers are
@@ -50,7 +45,7 @@ class Architecture:
 NVIDIA = Architecture(
     name="nvidia", register_granularity=8, schedulers=4, max_registers=255,
     local_granularity_bytes=256, l1_banks_bytes=128, lanes_per_pass=32,
-    issued_lanes=128, dispatch_cycles=1.2, issues_all_in_turn=True,
+    issued_lanes=128, dispatch_cycles=1.2,
 )  # fmt: skip
 # AMD's ISA documents: CDNA has four SIMDs of 256 registers for each of 64 lanes (the 512 of CDNA 2
 # and 3 are shared with the accumulation registers), allocated in units of 8. Starts as above, of
@@ -58,7 +53,7 @@ NVIDIA = Architecture(
 CDNA = Architecture(
     name="cdna", register_granularity=8, schedulers=4, max_registers=256,
     local_granularity_bytes=512, l1_banks_bytes=64, lanes_per_pass=16,
-    issued_lanes=64, dispatch_cycles=4.1, spreads_loads=True,
+    issued_lanes=64, dispatch_cycles=4.1,
 )  # fmt: skip
 # RDNA 2: two SIMDs per compute unit, 1024 registers for each of 32 lanes, units of 16; starts as
 # above: RX 6900 XT.
@@ -271,11 +266,6 @@ PAPER_2022 = LimiterConstants(
     is_paper=True,
     bandwidths={"v100": (2500e9, 790e9), "a100": (4500e9, 1400e9)},
 )
-
-
-def match_constants(hit_rates: str) -> LimiterConstants:
-    """Choose the constants that belong to hit rates of that name."""
-    return PAPER_2022 if hit_rates == PAPER_2022.name else FITTED
 
 
 ELEMENT_BYTES = 8

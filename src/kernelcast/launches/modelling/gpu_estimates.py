@@ -21,7 +21,7 @@ from kernelcast.analytic.gpu.hit_rates import (
     find_hit_rates,
     fit_hit_rate,
 )
-from kernelcast.analytic.gpu.machine import match_constants, read_machine
+from kernelcast.analytic.gpu.machine import FITTED, PAPER_2022, read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.accesses import ModelledLaunch
 from kernelcast.launches.modelling.estimating import add_code
@@ -100,10 +100,11 @@ def configure(
     folds = source.folds if folds is None else folds
     launch = add_code(source.launch(local_size, folds), machine)
     volumes = model_volumes(launch, machine, source.hit_rates)
+    constants = PAPER_2022 if volumes.rates == PAPER_2022.name else FITTED
     return Configuration(
         local_size=launch.ndrange.known_local_size,
         folds=folds,
-        estimate=estimate_gpu(launch, machine, volumes, constants=match_constants(volumes.rates)),
+        estimate=estimate_gpu(launch, machine, volumes, constants=constants),
         volumes=volumes,
         updates=source.ndrange.work_item_count,
     )

@@ -200,7 +200,7 @@ class Traffic:
         # Across which dimension layers of work-groups follow one another.
         self._axis = max((one for one in range(3) if grid.counts[one] > 1), default=0)
         self._is_ordered = (
-            machine.architecture.spreads_loads
+            machine.architecture.name == "cdna"
             and not keep_listed(accesses)
             and self._axis > 0
             and bool(self._load_boxes)
