@@ -258,7 +258,7 @@ class ObservationWriter:
         self._open_store = open_store
         self._waiting: deque[Observation] = deque()
         self._taken = 0
-        self._problem: KernelcastError | None = None
+        self._problem: Exception | None = None
         self._is_closed = self._is_urgent = False
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -326,22 +326,18 @@ class ObservationWriter:
                     self._thread = None
                     return
                 batch = list(islice(self._waiting, _BATCH))
-            problem: Exception | None = None
             try:
                 if (store := self._open_store()) is not None:
                     store.add_many(batch)
             except Exception as error:  # noqa: BLE001 - the thread must not die with what waits
-                problem = error
+                is_ours = isinstance(error, KernelcastError)
+                self._problem = error if is_ours else KernelcastError(repr(error))
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                continue
             with self._changed:
-                if problem is None:
-                    self._problem, pause_s = None, _PAUSE_S
-                    for _ in batch:
-                        self._waiting.popleft()
-                    self._is_urgent = self._is_urgent and bool(self._waiting)
-                    self._changed.notify_all()
-                    continue
-                if not isinstance(problem, KernelcastError):
-                    problem = KernelcastError(repr(problem))
-                self._problem = problem
-            time.sleep(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                self._problem, pause_s = None, _PAUSE_S
+                for _ in batch:
+                    self._waiting.popleft()
+                self._is_urgent = self._is_urgent and bool(self._waiting)
+                self._changed.notify_all()
