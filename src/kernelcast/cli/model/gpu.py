@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -26,14 +28,13 @@ from kernelcast.launches.modelling.gpu_estimates import (
     read_hit_rates_file,
     read_measurements,
     sweep_local_sizes,
-    sweep_sizes,
     write_folds,
     write_hit_rates,
 )
 from kernelcast.launches.modelling.launches import ModelledKernel, model_written, parse_fold
 from kernelcast.launches.modelling.sources import read_launch_source, record_accesses
 from kernelcast.records.arithmetic import Number
-from kernelcast.records.errors import InputError
+from kernelcast.records.errors import InputError, NDRangeError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
@@ -322,14 +323,13 @@ def _sweep_sizes(
     curves: dict[str, list[tuple[int, Configuration]]] = {}
     for machine in machines:
         with progress_bar() as tell:
-            answers = sweep_sizes(
-                lambda value: read_source({name: value}), values, machine, local_sizes
-            )
-            for done, (value, answer) in enumerate(answers, start=1):
-                tell(done, len(values) * len(local_sizes), machine.id)
-                if answer is not None:
+            for done, (value, local_size) in enumerate(product(values, local_sizes), start=1):
+                source = read_source({name: value})
+                with suppress(NDRangeError):
+                    answer = configure(source, machine, local_size)
                     label = f"{answer.estimate.machine} {answer.label}"
                     curves.setdefault(label, []).append((value, answer))
+                tell(done, len(values) * len(local_sizes), machine.id)
     if not curves:
         msg = "the local size fits no size of the domain, or exceeds the machine's limit"
         raise InputError(msg)

@@ -3,7 +3,7 @@
 import csv
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise, product
 from pathlib import Path
@@ -153,22 +153,6 @@ def sweep_local_sizes(
         reason = refused[0][1] if refused else "no local size fits"
         raise InputError(f"{source.name}: no local size can be modelled on {machine.id}: {reason}")
     return sorted(found, key=lambda one: one.estimate.seconds), refused
-
-
-def sweep_sizes(
-    make_source: Callable[[int], ModelledKernel],
-    values: Sequence[int],
-    machine: MachineDescription,
-    local_sizes: Sequence[tuple[int, ...] | None] = (None,),
-) -> Iterator[tuple[int, Configuration | None]]:
-    for value in values:
-        source = make_source(value)
-        for local_size in local_sizes:
-            try:
-                found = configure(source, machine, local_size)
-            except NDRangeError:
-                found = None
-            yield value, found
 
 
 def find_transition(sizes: Sequence[float], volumes: Sequence[float]) -> dict[str, float] | None:
