@@ -73,19 +73,19 @@ def read_code(
     kernel: Kernel, known_buffers: frozenset[str] = frozenset()
 ) -> tuple[FactsReader, KernelFacts]:
     """Read a kernel's facts, with what tells where in the code they come from."""
-    gaps = compile_program(kernel).gaps
+    code = open_code(kernel, known_buffers)
 
     def read() -> tuple[FactsReader, KernelFacts]:
-        reader = FactsReader(open_code(kernel, known_buffers), kernel.source)
-        return reader, reader.read(gaps)
+        reader = FactsReader(code, kernel.source)
+        return reader, reader.read(compile_program(kernel).gaps)
 
-    for attempt in (read, lambda: run_deep(read)):
-        with suppress(RecursionError):
-            return attempt()
-    raise InputError(
-        f"{kernel.source_name}: kernel {kernel.name!r} nests too deeply to be analysed; "
-        "nest less deeply"
-    )
+    try:
+        return run_deep(read)
+    except RecursionError:
+        raise InputError(
+            f"{kernel.source_name}: kernel {kernel.name!r} nests too deeply to be analysed; "
+            "nest less deeply"
+        ) from None
 
 
 def open_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> Evaluator:
