@@ -326,10 +326,7 @@ class ScratchArguments(WrittenArguments):
         }  # fmt: skip
         self._copy_images()
         self._held = {key: pool.get(size, may_be_larger=True) for key, size in sizes.items()}
-        self.arguments = [
-            self._replace(one, *located.get(place, (None, 0)))
-            for place, one in enumerate(arguments)
-        ]
+        self.arguments = [self._replace(place, one) for place, one in enumerate(arguments)]
         known = () if reach is None else reach.places
         unknown = {key for place, (key, _) in self._places.items() if place not in known}
         self.prepare_whole(unknown | {key for key, size in sizes.items() if size <= SMALL_BYTES})
@@ -342,18 +339,15 @@ class ScratchArguments(WrittenArguments):
         super().release()
         self._image_copies = {}
 
-    def _replace(
-        self, argument: KernelArgument, parent: cl.Buffer | None, start: int
-    ) -> KernelArgument:
+    def _replace(self, place: int, argument: KernelArgument) -> KernelArgument:
         """Give the copy that stands for an argument; arguments overlapping a copied one too."""
         if isinstance(argument, cl.Image):
             return self._image_copies.get(argument.int_ptr, argument)
-        copy = None if parent is None else self._held.get(parent.int_ptr)
-        if parent is None or copy is None:
+        if place not in self._places:
             return argument
-        if parent is argument:
-            return copy
-        return copy.get_sub_region(start, argument.size)
+        key, start = self._places[place]
+        is_whole = argument.size == self._sizes[key]
+        return self._held[key] if is_whole else self._held[key].get_sub_region(start, argument.size)
 
     def _copy_images(self) -> None:
         for key, copy in self._image_copies.items():
