@@ -305,39 +305,35 @@ def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> 
     )
 
 
-def find_obstacle(problem: Problem, device: DeviceDescription, *, local_bytes: int = 0) -> str:
-    """Say why a device cannot take a launch; empty if nothing speaks against it."""
-    try:
-        check_memory(device, problem.arguments, local_bytes)
-        if problem.ndrange.local_size is not None:
-            check_sizes(device, problem.kernel, problem.ndrange)
-    except DeviceLimitError as error:
-        return str(error)
-    return ""
+def refuse_misfit(problem: Problem, device: DeviceDescription, *, local_bytes: int = 0) -> None:
+    """Refuse a launch that a device cannot take."""
+    check_memory(device, problem.arguments, local_bytes)
+    if problem.ndrange.local_size is not None:
+        check_sizes(device, problem.kernel, problem.ndrange)
 
 
 def predict(
     device: DeviceDescription, machine: MachineDescription, problem: Problem
 ) -> dict[str, Any]:
     ndrange = problem.ndrange
-    seconds, limiter, note = None, "", ""
-    obstacle = find_obstacle(problem, device)
-    if not obstacle:
-        try:
-            kernel = model_kernel(problem)
-            note = next((one.reason for one in kernel.facts.gaps), "")
-            obstacle = find_obstacle(problem, device, local_bytes=kernel.facts.local_bytes)
-            if not obstacle:
-                ndrange, _ = choose_local_size(ndrange, kernel.facts)
-                made = (
-                    cost_launch(kernel, ndrange, read_device(machine))
-                    if machine.kind is DeviceKind.CPU
-                    else estimate_analytically(kernel.launch(), machine)
-                )
-                seconds, limiter = made.seconds, made.limiter
-        except KernelcastError as error:
-            # Not known to be impossible: it is ranked behind all that have a prediction.
-            limiter = f"not modelled: {error}"
+    seconds, obstacle, limiter, note = None, "", "", ""
+    try:
+        refuse_misfit(problem, device)
+        kernel = model_kernel(problem)
+        note = next((one.reason for one in kernel.facts.gaps), "")
+        refuse_misfit(problem, device, local_bytes=kernel.facts.local_bytes)
+        ndrange, _ = choose_local_size(ndrange, kernel.facts)
+        made = (
+            cost_launch(kernel, ndrange, read_device(machine))
+            if machine.kind is DeviceKind.CPU
+            else estimate_analytically(kernel.launch(), machine)
+        )
+        seconds, limiter = made.seconds, made.limiter
+    except DeviceLimitError as error:
+        obstacle = str(error)
+    except KernelcastError as error:
+        # Not known to be impossible: it is ranked behind all that have a prediction.
+        limiter = f"not modelled: {error}"
     return {
         "global_size": ndrange.global_size, "local_size": ndrange.local_size or (),
         "build_options": problem.kernel.build_options, "predicted_s": seconds,

@@ -12,7 +12,7 @@ from kernelcast.launches.machines import read_machine
 from kernelcast.launches.modelling.launches import model_kernel
 from kernelcast.records.arguments import LocalArgument
 from kernelcast.records.device import DeviceDescription, DeviceKind
-from kernelcast.records.errors import InputError
+from kernelcast.records.errors import DeviceLimitError, InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.tuning import ranking
@@ -21,8 +21,8 @@ from kernelcast.tuning.ranking import (
     Walk,
     cost_launch,
     count_moved,
-    find_obstacle,
     rank,
+    refuse_misfit,
     several_processes,
 )
 from kernelcast.tuning.space import read_space
@@ -51,8 +51,9 @@ FITS = write_problem(
 def test_each_limit_is_told(change: dict[str, object], words: str) -> None:
     """Says what is asked for, by kernel and arguments together, and what the device allows."""
     device: DeviceDescription = replace(DEVICE, **change)  # type: ignore[arg-type]  # one field each
-    assert words in find_obstacle(FITS, device, local_bytes=2**14)
-    assert find_obstacle(FITS, DEVICE, local_bytes=2**14) == ""
+    with pytest.raises(DeviceLimitError, match=words):
+        refuse_misfit(FITS, device, local_bytes=2**14)
+    refuse_misfit(FITS, DEVICE, local_bytes=2**14)
 
 
 def test_a_remainder_needs_device_and_language() -> None:
@@ -60,9 +61,12 @@ def test_a_remainder_needs_device_and_language() -> None:
     uneven = replace(FITS, ndrange=NDRange(global_size=(1000,), local_size=(64,)))
     kernel = replace(FITS.kernel, build_options=("-cl-std=CL2.0",))
     modern = replace(uneven, kernel=kernel)
-    assert "does not divide" in find_obstacle(uneven, DEVICE)
-    assert find_obstacle(modern, DEVICE) == ""
-    assert find_obstacle(modern, replace(DEVICE, has_non_uniform_work_groups=False)) != ""
+    refuse_misfit(modern, DEVICE)
+    for problem, device in (
+        (uneven, DEVICE), (modern, replace(DEVICE, has_non_uniform_work_groups=False))
+    ):  # fmt: skip
+        with pytest.raises(DeviceLimitError, match="does not divide"):
+            refuse_misfit(problem, device)
 
 
 def test_processes_find_what_one_finds(
