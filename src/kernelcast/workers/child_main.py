@@ -96,7 +96,7 @@ def _do(order: bytes, channel: Channel) -> None:
     """Do one task and tell how it went."""
     reporter = Reporter(channel)
     try:
-        entry, arguments, reporter.most_bytes = pickle.loads(order)
+        entry, arguments = pickle.loads(order)
         reporter.tell(MessageKind.RESULT, pkgutil.resolve_name(entry)(arguments, reporter))
     except KernelcastError as error:
         reporter.tell(MessageKind.ERROR, (name_error(error), str(error)))

@@ -108,10 +108,8 @@ class ChildProcess:
 
     def order(self, task: Task[Any], arguments: object, *, within_s: float) -> None:
         """Send it a task; if it has died, the channel ends."""
-        self.channel.most_bytes = task.most_bytes
-        order = pickle.dumps((task.entry, arguments, task.most_bytes))
         with contextlib.suppress(ClosedError):
-            self.channel.send(order, within_s=within_s)
+            self.channel.send(pickle.dumps((task.entry, arguments)), within_s=within_s)
 
     def explain_death(self, subject: str, stage: str) -> str:
         """Say how it ended and what it wrote before; ends it where it has only hung up."""

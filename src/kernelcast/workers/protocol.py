@@ -52,8 +52,6 @@ class Task(Generic[R]):
     """Of what it hands over before the end."""
     most_items: int = 1_000_000
     """That it may hand over; more are no answer."""
-    most_bytes: int = MOST_BYTES
-    """Of a message."""
     is_timed_as_a_whole: bool = False
     """Whether its time limit goes on when it hands something over; else it is counted anew."""
 
@@ -138,7 +136,6 @@ class Reporter:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self.most_bytes = MOST_BYTES
 
     def __call__(self, stage: str) -> None:
         self.tell(MessageKind.PROGRESS, stage)
@@ -154,8 +151,8 @@ class Reporter:
 
     def tell(self, kind: MessageKind, content: object) -> None:
         frame = encode((kind.value, content))
-        if len(frame) > self.most_bytes:
-            msg = f"an answer of {len(frame)} bytes is longer than {self.most_bytes}; ask for less"
+        if len(frame) > MOST_BYTES:
+            msg = f"an answer of {len(frame)} bytes is longer than {MOST_BYTES}; ask for less"
             raise KernelcastError(msg)
         self._channel.send(frame)
 

@@ -7,7 +7,6 @@ could hold a secret; without root's rights where we have them.
 """
 
 import os
-import pwd
 import shutil
 import socket
 import sys
@@ -25,6 +24,7 @@ _SYSTEM = (
     "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime", "/etc/nvidia", "/sys",
 )  # fmt: skip
 _OWN = "/tmp"
+_NOBODY = 65534  # user and group, as Linux has them
 # Of runtimes, compilers and libraries that choose or tune devices; nothing that names a place of
 # the user's, and no secret.
 _KEPT = frozenset({
@@ -98,17 +98,12 @@ def confine(
     started = [*command]
     if os.geteuid() == 0:
         options += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
-        # Choose a user who owns nothing, with groups that may use the devices.
-        try:
-            known = pwd.getpwnam("nobody")
-            user, group = known.pw_uid, known.pw_gid
-        except KeyError:
-            user = group = 65534  # most systems call it nobody
+        # Choose a user who owns nothing, nobody, with groups that may use the devices.
         nodes = [node for device in _list_devices() for node in ([*device.glob("*")] or [device])]
         groups = {node.stat().st_gid for node in nodes} - {0}
         started = [
             sys.executable, "-I", "-S", "-c", _DROP,
-            ",".join(map(str, (user, group, *sorted(groups)))), *command,
+            ",".join(map(str, (_NOBODY, _NOBODY, *sorted(groups)))), *command,
         ]  # fmt: skip
     else:
         options += ["--unshare-user"]
