@@ -11,7 +11,6 @@ from kernelcast.workers.process import stream_isolated as stream_isolated
 from kernelcast.workers.protocol import BESIDE as BESIDE
 from kernelcast.workers.protocol import BUILDING as BUILDING
 from kernelcast.workers.protocol import COUNTING as COUNTING
-from kernelcast.workers.protocol import Message as Message
 from kernelcast.workers.protocol import MessageKind as MessageKind
 from kernelcast.workers.protocol import Reporter as Reporter
 from kernelcast.workers.protocol import Task as Task

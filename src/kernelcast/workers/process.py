@@ -253,9 +253,7 @@ def stream_isolated(
                 report(message.content)
 
 
-def take_result(
-    messages: Generator[Message, None, R], report: Callable[[str], None] = lambda _: None
-) -> R:
+def take_result(messages: Generator[Message, None, R], report: Callable[[str], None]) -> R:
     with closing(messages):  # whatever a listener raises, the child waits for nobody
         while True:  # to their end: a warm child is ended where somebody leaves before
             try:
