@@ -7,14 +7,13 @@ import re
 import secrets
 import stat
 import time
-from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final, NoReturn
 
-from cachetools import FIFOCache, TTLCache
+from cachetools import TTLCache
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import Scope, TokenRecord
@@ -73,8 +72,8 @@ class Authenticator:
         # Who asks without a token, where that may be: most requests of a service on loopback.
         everything = Caller(name="local", scopes=frozenset(Scope) - self._withheld)
         self._local = None if settings.needs_tokens else everything
-        # Times of wrong secrets by the token's id: later ones than allowed take no memory.
-        self._guesses: FIFOCache[str, deque[float]] = FIFOCache(10_000)
+        # Times of wrong secrets by the token's id, for a minute from the first one.
+        self._guesses: TTLCache[str, list[float]] = TTLCache(10_000, 60.0)
         self._looking = asyncio.Lock()
         file = settings.token_file
         self._of_file = {} if file is None else read_token_file(file)
@@ -96,13 +95,10 @@ class Authenticator:
         if parsed is None or record is None or record.revoked_at is not None:
             _refuse(_UNKNOWN)
         if not hmac.compare_digest(hash_secret(parsed[1]), record.digest):
-            # A wrong secret of a token counts for a minute.
             token_id = parsed[0]
             most, now_s = self._settings.limits.wrong_tokens, time.monotonic()
-            times = self._guesses.get(token_id, deque(maxlen=most))
-            while times and times[0] < now_s - 60:
-                times.popleft()
-            if len(times) == most:
+            times = self._guesses.setdefault(token_id, [])
+            if len(times) >= most:
                 wait_s = max(1, round(times[0] + 60 - now_s))
                 raise ApiError(
                     HTTPStatus.TOO_MANY_REQUESTS,
@@ -111,7 +107,6 @@ class Authenticator:
                     retry_after_s=wait_s,
                 )
             times.append(now_s)
-            self._guesses[token_id] = times  # the newest are kept
             if len(times) == most:
                 log("many wrong tokens", level=30, token=token_id)
             _refuse(_UNKNOWN)
