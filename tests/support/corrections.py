@@ -18,9 +18,7 @@ def publish_correction(
     return registry.publish(name, model_to_json(model))
 
 
-def publish_model(
-    registry: VersionedFiles, name: str, model: FittedModel, samplers: tuple[int, ...] = ()
-) -> str:
+def publish_model(registry: VersionedFiles, name: str, model: FittedModel, *samplers: int) -> str:
     """Add a trained model; give its version."""
     stored = StoredModel(name=name, model=model, samplers=samplers)
     return registry.publish(name, write_model(stored))

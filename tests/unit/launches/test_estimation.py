@@ -101,10 +101,8 @@ with TemporaryDirectory() as _folder:
         NDRange(global_size=(800,), local_size=(8,)), lambda at: 1e-6 * (at[0] + 1)
     )
     _, _runs = sample_launch(_launch, "triad", EstimateSettings(), wait=lambda _: None)
-    write_recordings(
-        _path := Path(_folder) / "x.json",
-        [record(_launch, Kernel(name="triad", source="triad"), _runs)],
-    )
+    _recorded = record(_launch, Kernel(name="triad", source="triad"), _runs)
+    write_recordings(_path := Path(_folder) / "x.json", [_recorded])
     WHOLE = json.loads(_path.read_text())
 [GOOD] = WHOLE["recordings"]
 

@@ -107,8 +107,7 @@ def test_a_case_by_hand() -> None:
     assert [one["kernel"] for one in found.kernels] == ["k2", "k1", "k0"]
     assert [one["winner"] for one in found.kernels] == ["two", "two", None]
     assert [one["difference"] for one in found.kernels] == pytest.approx([-0.25, -0.08, 0.01])
-    names = ("groups", "first_error", "second_error")
-    classes = [tuple(one[name] for name in names) for one in found.classes]
+    classes = [(one["groups"], one["first_error"], one["second_error"]) for one in found.classes]
     assert classes == [
         (1, pytest.approx(0.02), pytest.approx(0.03)),
         (1, pytest.approx(0.10), pytest.approx(0.02)),

@@ -48,7 +48,7 @@ def test_models_that_do_not_fit_are_failures_that_say_so(
 ) -> None:
     """Other features, older samples and damaged files are passed over, each with its reason."""
     publish_model(registry, f"hybrid/{DEVICE.id}", hybrid)
-    publish_model(registry, "hybrid/old", hybrid, samplers=(SAMPLER - 1,))
+    publish_model(registry, "hybrid/old", hybrid, SAMPLER - 1)
     models = TrainedModels(registry.url, shipped="")
     assert models.find(DEVICE.id, SCHEMA, "hybrid")[0] is not None
     narrow = FeatureSchema(names=SCHEMA.names[1:], version=SCHEMA.version)
