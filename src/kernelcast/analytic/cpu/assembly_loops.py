@@ -5,7 +5,7 @@ is left before and behind. How far addresses move in one pass tells how many ite
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 _LABEL = re.compile(r"^([.\w$]+):")
@@ -15,6 +15,8 @@ _MEMORY = re.compile(
     r"(?<![\w%])(-?[\w.+@-]*)\((%\w+)?\s*(?:,\s*(%\w+)\s*(?:,\s*(\d+))?)?\)"
 )  # fmt: skip
 _COMMENT = re.compile(r"\s*#.*$")
+_COMMA = re.compile(r",(?![^(]*\))")
+"""Outside brackets."""
 _PARTS = {
     part: f"r{name}" for name in ("ax", "bx", "cx", "dx")
     for part in (f"e{name}", name, f"{name[0]}l", f"{name[0]}h")
@@ -90,7 +92,8 @@ def list_inner_loops(assembly: str, function: str) -> list[AssemblyLoop]:
             break
         found = _INSTRUCTION.match(text)
         if is_inside and found and not found[1].startswith("."):
-            lines.append(_Line(text.strip(), found[1], tuple(_split(found[2]))))
+            operands = map(str.strip, _COMMA.split(found[2]))
+            lines.append(_Line(text.strip(), found[1], tuple(filter(None, operands))))
     places = {name: place for place, names in labels.items() for name in names}
     after: list[list[int]] = []
     for place, line in enumerate(lines, 1):
@@ -128,18 +131,6 @@ def _find_loops(after: Sequence[Sequence[int]], headers: set[int]) -> dict[int, 
             if header == 0 or 0 not in body:
                 loops.setdefault(header, set()).update(body)
     return loops
-
-
-def _split(operands: str) -> Iterable[str]:
-    """Split at commas outside brackets."""
-    depth, start = 0, 0
-    for place, letter in enumerate(operands):
-        depth += (letter in "({") - (letter in ")}")
-        if letter == "," and not depth:
-            yield operands[start:place].strip()
-            start = place + 1
-    if operands[start:].strip():
-        yield operands[start:].strip()
 
 
 def _describe(

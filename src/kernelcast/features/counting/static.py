@@ -428,7 +428,6 @@ def _count_points(points: Points, reach: CounterReach, budget: int) -> Counts:
         if found is not None:
             counts = np.bincount(ahead.owners, ahead.weights * found[0], total).astype(np.float64)
             return counts, ahead.is_exact and found[1] and (is_exact or not trips.size)
-    ahead = run_loops(points, loops, needed, budget)
-    share = estimate_share(guard, ahead.bindings, ahead.is_active.shape)[:, 0]
-    counts = np.bincount(ahead.owners, ahead.weights * share, total).astype(np.float64)
+    ahead, share = run_guarded(points, guard, loops, needed, budget)
+    counts = np.bincount(ahead.owners, ahead.weights * share[:, 0], total).astype(np.float64)
     return counts, ahead.is_exact and not np.any((share > 0) & (share < 1))

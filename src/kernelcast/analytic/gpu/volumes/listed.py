@@ -15,6 +15,7 @@ from kernelcast.analytic.addresses import (
     ABSENT,
     GroupAddresses,
     GroupEvaluator,
+    drop_repeated,
     list_lines,
     read_recorded,
 )
@@ -92,10 +93,8 @@ class ListedAccess:
         reused = total = 0
         for rows in self.groups.values():
             units = np.where(rows == ABSENT, ABSENT, rows // machine.l1_line_bytes)
-            ordered = np.sort(units, axis=1)
-            is_new = ordered != ABSENT
-            is_new[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
-            _, times = np.unique(ordered[is_new], return_counts=True)
+            different = drop_repeated(np.sort(units, axis=1))
+            _, times = np.unique(different[different != ABSENT], return_counts=True)
             reused, total = reused + int((times > 1).sum()), total + times.size
         return FamilyCosts(
             buffer=self.access.buffer or "",
