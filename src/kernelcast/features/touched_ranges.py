@@ -189,9 +189,8 @@ def compare_touched(
     total, counts = ndrange.work_group_count, ndrange.group_counts
     # So many work-items take a few milliseconds for each access.
     most = max(1, (1 << 17) // ndrange.work_group_size)
-    strides = np.cumprod([1, *counts[:-1]])
-    places = np.indices(box.shape).reshape(len(counts), -1).T + np.array(box.start)
-    own = np.sort(places @ strides)[:most]
+    places = np.indices(box.shape).reshape(len(counts), -1) + np.array(box.start)[:, None]
+    own = np.sort(np.ravel_multi_index([*places], counts, order="F"))[:most]
     first = min(max(int(own[0]) - most // 2, 0), max(total - most, 0))
     per_group = []
     for groups in (own.tolist(), range(first, min(first + most, total))):

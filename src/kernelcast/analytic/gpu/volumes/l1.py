@@ -72,11 +72,9 @@ def cost_family(family: Family, grid: Grid, machine: GpuMachine, *, is_kept: boo
         parts = np.arange(0, max(family[0].access.bytes, 1), sector)
         reused = every = sectors_of_all = 0
         for shift in chosen:
-            touched = np.sort(drop_repeated(np.sort((lanes + shift) // line, axis=-1)))
-            again = touched[1:] == touched[:-1]
-            every += touched.size - int(again.sum())
-            # Of a line's repetitions, the first says that it is needed again.
-            reused += int(again[:1].sum()) + int((again[1:] & ~again[:-1]).sum())
+            touched = drop_repeated(np.sort((lanes + shift) // line, axis=-1))
+            _, times = np.unique(touched, return_counts=True)
+            every, reused = every + times.size, reused + int((times > 1).sum())
             by_warp = (lanes[..., None] + shift + parts).swapaxes(0, 1).reshape(lanes.shape[1], -1)
             sectors_of_all += drop_repeated(np.sort(by_warp // sector, axis=-1)).size
         reused_share, warp_sectors = reused / every, sectors_of_all / chosen.size
