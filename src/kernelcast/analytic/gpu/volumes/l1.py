@@ -73,8 +73,8 @@ def cost_family(family: Family, grid: Grid, machine: GpuMachine, *, is_kept: boo
         reused = every = sectors_of_all = 0
         for shift in chosen:
             touched = drop_repeated(np.sort((lanes + shift) // line, axis=-1))
-            _, times = np.unique(touched, return_counts=True)
-            every, reused = every + times.size, reused + int((times > 1).sum())
+            _, needs = np.unique(touched, return_counts=True)
+            every, reused = every + needs.size, reused + int((needs > 1).sum())
             by_warp = (lanes[..., None] + shift + parts).swapaxes(0, 1).reshape(lanes.shape[1], -1)
             sectors_of_all += drop_repeated(np.sort(by_warp // sector, axis=-1)).size
         reused_share, warp_sectors = reused / every, sectors_of_all / chosen.size
