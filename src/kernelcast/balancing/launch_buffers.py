@@ -205,16 +205,12 @@ class LaunchBuffers:
 
 
 def _copy(pairs: Iterable[tuple[Bytes, Bytes]]) -> None:
-    """Copy arrays, large ones by several threads; the first of a pair is written."""
+    """Copy arrays, by several threads; the first of a pair is written."""
     pieces = [
         (target[start:stop], source[start:stop])
         for target, source in pairs
         for start, stop in _cut(target.size)
     ]
-    if len(pieces) < 3:
-        for target, source in pieces:
-            np.copyto(target, source)
-        return
     with ThreadPoolExecutor(_WORKERS) as pool:
         list(pool.map(lambda pair: np.copyto(*pair), pieces))
 

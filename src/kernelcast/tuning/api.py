@@ -341,42 +341,39 @@ def run_tuning(
     session = open_device(device_id)
     launches: dict[int, Callable[[], tuple[float, float]]] = {}
 
-    def sample(number: int) -> TuningEvent:
+    def sample(number: int) -> tuple[float, float]:
         problem = problems[number].on(session.description)
         refuse_persistent(problem.kernel)
         with prepared_launch(session, problem, seed=seed) as launch:
             settings = EstimateSettings(seed=seed)
             found, _ = sample_launch(launch, problem.kernel.name, settings)
-        return TuningEvent(number=number, kind=EventKind.SAMPLED, seconds=found.seconds)
+        return found.seconds, 0.0
 
-    def build(number: int) -> TuningEvent:
+    def build(number: int) -> tuple[float, float]:
         started_s, used_s = time.perf_counter(), time.process_time()
         problem = problems[number].on(session.description)
         accesses = infer_accesses(problem.kernel, len(problem.arguments))
         launch = prepare_whole(session, problem, accesses, seed=seed)
         launch()
         launches[number] = launch
-        return TuningEvent(
-            number=number, kind=EventKind.BUILT, seconds=time.perf_counter() - started_s,
-            cpu_s=time.process_time() - used_s,
-        )  # fmt: skip
+        return time.perf_counter() - started_s, time.process_time() - used_s
 
-    def run(number: int) -> TuningEvent:
-        seconds, cpu_s = launches[number]()
-        return TuningEvent(number=number, kind=EventKind.RAN, seconds=seconds, cpu_s=cpu_s)
-
-    def attempt(act: Callable[[int], TuningEvent], number: int) -> None:
-        report.give(TuningEvent(number=number, kind=EventKind.STARTED))
+    def attempt(number: int, kind: EventKind, act: Callable[[], tuple[float, float]]) -> None:
+        """Give what acting, or its refusal, comes to: its seconds, and those of the processor."""
+        tell = partial(TuningEvent, number=number)
+        report.give(tell(kind=EventKind.STARTED))
         try:
-            event = act(number)
+            seconds, cpu_s = act()
         except KernelcastError as error:
-            event = TuningEvent(number=number, kind=EventKind.REFUSED, reason=str(error))
-        report.give(event)
+            report.give(tell(kind=EventKind.REFUSED, reason=str(error)))
+        else:
+            report.give(tell(kind=kind, seconds=seconds, cpu_s=cpu_s))
 
     with session.lock:
         for number in problems:
-            attempt(build if runs else sample, number)
+            kind, act = (EventKind.BUILT, build) if runs else (EventKind.SAMPLED, sample)
+            attempt(number, kind, partial(act, number))
         # In turn: what slows the machine down for a while slows all.
         for turn in range(max(runs.values(), default=0)):
             for number in [one for one in launches if runs[one] > turn]:
-                attempt(run, number)
+                attempt(number, EventKind.RAN, launches[number])
