@@ -5,6 +5,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -227,6 +228,14 @@ class Answers:
         return self.memory.find(identity) if request.remembers else KnownLaunch(identity=identity)
 
     def _refresh(self, known: KnownLaunch) -> None:
+        history = known.history
+        if history is not None and history.absence == NO_HISTORY and (
+            time.monotonic() > known.recalled_s + 5.0
+        ):  # other processes observe too  # fmt: skip
+            known.recalled_s = time.monotonic()
+            with suppress(KernelcastError):
+                for seen in history.list_missing(self.memory.recall(known.identity)):
+                    self.take(known.identity, seen)
         stamp = self._stamp(known.identity)
         with known.lock:
             before, known.stamp = known.stamp, stamp
@@ -361,7 +370,7 @@ class Answers:
     def _recall(self, known: KnownLaunch, policy: Policy) -> LaunchHistory:
         """Give what was observed of a launch; the store is asked once."""
         if known.history is None:
-            ndrange = known.identity.ndrange
+            ndrange, known.recalled_s = known.identity.ndrange, time.monotonic()
             if not counts_history(policy):
                 known.history = LaunchHistory(absence=NOT_ASKED)
             elif ndrange is None or ndrange.local_size is None:

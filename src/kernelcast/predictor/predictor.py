@@ -340,7 +340,7 @@ class Predictor:
             If that is not known, as where the store does not answer.
         """
         if isinstance(launch, LaunchIdentity):
-            history = self._memory.recall(launch, by_key=True)
+            history = self._memory.recall(launch)
             machine = find_sound_machine(launch.device.id)
             history.hold_against([*history.known, *doubt_launch(machine)])
             return history

@@ -271,6 +271,14 @@ class LaunchHistory:
         self._all.append(one)
         return self._judge(one)
 
+    def list_missing(self, other: "LaunchHistory") -> list[Seen]:
+        """List what another history of the launch holds of the time that this one reaches back."""
+        keys, since = {one.key for one in self._all}, None
+        if len(self._all) == self._all.maxlen:
+            since = self._all[0].when
+        return [one for one in other._all if one.key not in keys
+                and not (since and one.when and one.when < since)]  # fmt: skip
+
     def find_doubt(self, key: str) -> str:
         """Say what an observation contradicts; empty if it is believed."""
         return next((why for one, why in self._aside if one.key == key), "")

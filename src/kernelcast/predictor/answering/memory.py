@@ -58,11 +58,10 @@ _ITEMS, _INSTRUCTIONS = MEASURES.index("work_items"), MEASURES.index("instructio
 SizeKey = tuple[NDRange | None, str]
 """Index space and digest of the arguments, whatever the kernel is called."""
 _versions = itertools.count()
-_COLUMNS = ("key", "measured_at_us", "seconds", "noise", "run_count", "flags", "linear_s")
-_COUNTING: Final[dict[str, Any]] = {
-    "origins": (Origin.OBSERVED, Origin.COLLECTED),
-    "without_flags": frozenset({ObservationFlag.CONTAMINATED}),
-}
+_COLUMNS = (
+    "key", "measured_at_us", "seconds", "noise", "run_count", "flags", "linear_s", "ndrange",
+    "arguments_digest", "parameters",
+)  # fmt: skip
 _log = logging.getLogger(__name__)
 
 
@@ -356,6 +355,7 @@ class KnownLaunch:
     pieces: tuple[Piece, ...] = ()
     outcome: EstimateOutcome | None = None
     history: LaunchHistory | None = None
+    recalled_s: float = -math.inf
     expected: Claim | None = None
     """What the last answer said that rests on no observation, to hold those against it."""
     is_compared: bool = False
@@ -451,53 +451,50 @@ class Memory:
                 if one.identity.device.id == device_id:
                     del self._launches[key]
 
-    def recall(self, identity: LaunchIdentity, *, by_key: bool = False) -> LaunchHistory:
-        """Give what was collected or observed of exactly this launch.
-
-        By its key, an index has them among however many, of a kernel of this name only: collected
-        kernels have others.
-        """
+    def recall(self, identity: LaunchIdentity) -> LaunchHistory:
+        """Give what was collected or observed of exactly this launch."""
         with self._met:
             known = self._launches.get(_name(identity))
         history = LaunchHistory()
         if known is not None and known.expected is not None:
             history.known = (known.expected,)
-        store = self.open(may_create=False)
-        if store is not None:
-            from kernelcast.training_data.store.schema import Selection, dump_ndrange
-
-            wanted = Selection(launch_keys=(identity.key,), **_COUNTING)
-            if not by_key and identity.ndrange is not None:
-                wanted = Selection(
-                    kernel_digests=(identity.kernel.digest,),
-                    device_ids=(identity.device.id,),
-                    drivers=(identity.device.driver,),
-                    ndranges=(dump_ndrange(identity.ndrange),),
-                    arguments_digests=(identity.arguments_digest,),
-                    **_COUNTING,
-                )
-            # Older observations of a launch say nothing more about it.
-            rows = store.read_newest(wanted, _COLUMNS, most=200)
-            # Estimates that came with observations: the last few.
-            stored = list(dict.fromkeys(row.linear_s for row in rows if row.linear_s))[-3:]
-            history.known += tuple(map(claim, stored))
-            for row in rows:
-                history.add(_see(row))
+        kernel, device = identity.kernel.digest, identity.device
+        # Older observations of a launch say nothing more about it.
+        rows = self._read(200, kernel, device.id, device.driver, identity)
+        # Estimates that came with observations: the last few.
+        stored = list(dict.fromkeys(row.linear_s for row in rows if row.linear_s))[-3:]
+        history.known += tuple(map(claim, stored))
+        for row in rows:
+            history.add(_see(row))
         return history
+
+    def _read(
+        self, most: int, digest: str, device_id: str, driver: str,
+        launch: LaunchIdentity | None = None,
+    ) -> Sequence[Any]:  # fmt: skip
+        """Read the newest rows of a kernel's launches on a device, or of one of them."""
+        store = self.open(may_create=False)
+        if store is None:
+            return ()
+        from kernelcast.training_data.store.schema import Selection, dump_ndrange
+
+        wanted = Selection(
+            kernel_digests=(digest,), device_ids=(device_id,), drivers=(driver,),
+            origins=(Origin.OBSERVED, Origin.COLLECTED),
+            without_flags=frozenset({ObservationFlag.CONTAMINATED}),
+        )  # fmt: skip
+        if launch is not None and launch.ndrange is not None:
+            ndranges = (dump_ndrange(launch.ndrange),)
+            arguments = (launch.arguments_digest,)
+            wanted = replace(wanted, ndranges=ndranges, arguments_digests=arguments)
+        return store.read_newest(wanted, _COLUMNS, most=most)
 
     def _read_sizes(self, digest: str, device_id: str, driver: str) -> dict[SizeKey, LaunchHistory]:
         """Read what was observed of all launches of a kernel on its device, with its driver."""
-        store = self.open(may_create=False)
-        if store is None:
-            return {}
-        from kernelcast.training_data.store.schema import Selection, load_mapping, load_ndrange
-
-        wanted = Selection(
-            kernel_digests=(digest,), device_ids=(device_id,), drivers=(driver,), **_COUNTING
-        )
-        columns = (*_COLUMNS, "ndrange", "arguments_digest", "parameters")
         found: dict[SizeKey, LaunchHistory] = {}
-        for row in store.read_newest(wanted, columns, most=400):
+        for row in self._read(400, digest, device_id, driver):
+            from kernelcast.training_data.store.schema import load_mapping, load_ndrange
+
             ndrange = load_ndrange(row.ndrange)
             if ndrange is not None and ndrange.local_size is not None:
                 key = (ndrange, row.arguments_digest)
