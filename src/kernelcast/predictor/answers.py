@@ -229,10 +229,8 @@ class Answers:
 
     def _refresh(self, known: KnownLaunch) -> None:
         history = known.history
-        if history is not None and history.absence == NO_HISTORY and (
-            time.monotonic() > known.recalled_s + 5.0
-        ):  # other processes observe too  # fmt: skip
-            known.recalled_s = time.monotonic()
+        if history is not None and time.monotonic() > known.recalled_s + 5.0:
+            known.recalled_s = time.monotonic()  # other processes observe too
             with suppress(KernelcastError):
                 for seen in history.list_missing(self.memory.recall(known.identity)):
                     self.take(known.identity, seen)
@@ -370,7 +368,7 @@ class Answers:
     def _recall(self, known: KnownLaunch, policy: Policy) -> LaunchHistory:
         """Give what was observed of a launch; the store is asked once."""
         if known.history is None:
-            ndrange, known.recalled_s = known.identity.ndrange, time.monotonic()
+            ndrange = known.identity.ndrange
             if not counts_history(policy):
                 known.history = LaunchHistory(absence=NOT_ASKED)
             elif ndrange is None or ndrange.local_size is None:
@@ -379,6 +377,7 @@ class Answers:
             else:
                 try:
                     known.history = self.memory.recall(known.identity)
+                    known.recalled_s = time.monotonic()
                 except KernelcastError as error:
                     failure = f"the store of observations does not answer: {error}"
                     known.history = LaunchHistory(absence=failure, failure=failure)

@@ -1,6 +1,7 @@
 """What an answer is put together of, and what one wrong piece can do to it."""
 
 import math
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,17 +96,15 @@ def test_a_replay_is_put_together_of_the_same(
     assert {one.kind for one in alone.list_pieces()} == {"samples"}
 
 
-def test_what_others_observe_is_seen_at_the_next_question(
-    sizes: FakeExecutor, store: Store
+def test_what_others_observe_is_seen_within_seconds(
+    sizes: FakeExecutor, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Launches that were never observed ask no database, until somebody has written to it."""
-    predictor = make_predictor(sizes, store)
-    for work_groups in (10_000, 20_000, 30_000):
-        found = predictor.estimate(make_problem(work_groups=work_groups), DEVICE.id)
-        assert found.tier is not Tier.HISTORY
-    problem = make_problem(work_groups=40_000)
+    predictor, problem = make_predictor(sizes, store), make_problem(work_groups=40_000)
+    predictor.estimate(problem, DEVICE.id)
     with open_store(Path(store.where)) as theirs, make_predictor(sizes, theirs) as other:
         observe(other, other.estimate(problem, DEVICE.id), 0.2, 0.2, 0.2)
+    later_s = time.monotonic() + 6.0
+    monkeypatch.setattr(time, "monotonic", lambda: later_s)
     again = predictor.estimate(problem, DEVICE.id)
     assert "observed" in {one.kind for one in again.list_pieces()}
 

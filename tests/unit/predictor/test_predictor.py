@@ -1,4 +1,3 @@
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -88,20 +87,6 @@ def test_history_may_be_refused(executor: FakeExecutor, store: Store) -> None:
     assert unwanted.tier is measured.tier is Tier.LINEAR
     assert "not asked" in unwanted.explain().missing["history"]
     assert measured.estimates_s["history"] == 0.7
-
-
-def test_other_processes_observe_too(
-    executor: FakeExecutor, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is in the store is seen within five seconds, beside what was observed here."""
-    asking, running = (make_predictor(executor, store) for _ in range(2))
-    observe(asking, estimate := asking.estimate(PROBLEM, DEVICE.id), 0.7)
-    observe(running, estimate, 0.8, 0.8, 0.8)
-    running.flush()
-    early_s = asking.estimate(PROBLEM, DEVICE.id).seconds
-    later_s = time.monotonic() + 6.0
-    monkeypatch.setattr(time, "monotonic", lambda: later_s)
-    assert asking.estimate(PROBLEM, DEVICE.id).seconds > 1.05 * early_s
 
 
 def test_observing_what_was_never_asked_for(executor: FakeExecutor, store: Store) -> None:

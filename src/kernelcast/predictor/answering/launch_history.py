@@ -273,9 +273,7 @@ class LaunchHistory:
 
     def list_missing(self, other: "LaunchHistory") -> list[Seen]:
         """List what another history of the launch holds of the time that this one reaches back."""
-        keys, since = {one.key for one in self._all}, None
-        if len(self._all) == self._all.maxlen:
-            since = self._all[0].when
+        keys, since = {one.key for one in self._all}, next((one.when for one in self._all), None)
         return [one for one in other._all if one.key not in keys
                 and not (since and one.when and one.when < since)]  # fmt: skip
 

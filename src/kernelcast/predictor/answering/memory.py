@@ -355,7 +355,7 @@ class KnownLaunch:
     pieces: tuple[Piece, ...] = ()
     outcome: EstimateOutcome | None = None
     history: LaunchHistory | None = None
-    recalled_s: float = -math.inf
+    recalled_s: float = math.inf
     expected: Claim | None = None
     """What the last answer said that rests on no observation, to hold those against it."""
     is_compared: bool = False
@@ -439,10 +439,10 @@ class Memory:
 
     def kernel_of(self, identity: LaunchIdentity) -> KnownKernel:
         """Find what is known of a kernel's other sizes on a device, with its driver."""
-        key = (identity.kernel.digest, identity.device.id, identity.device.driver)
+        key = _name(identity)[:3]
         with self._met:
             if key not in self._kernels:
-                self._kernels[key] = KnownKernel(read_stored=partial(self._read_sizes, *key))
+                self._kernels[key] = KnownKernel(read_stored=partial(self._read_sizes, key))
             return self._kernels[key]
 
     def forget_device(self, device_id: str) -> None:
@@ -455,12 +455,8 @@ class Memory:
         """Give what was collected or observed of exactly this launch."""
         with self._met:
             known = self._launches.get(_name(identity))
-        history = LaunchHistory()
-        if known is not None and known.expected is not None:
-            history.known = (known.expected,)
-        kernel, device = identity.kernel.digest, identity.device
-        # Older observations of a launch say nothing more about it.
-        rows = self._read(200, kernel, device.id, device.driver, identity)
+        history = LaunchHistory(known=(known.expected,) if known and known.expected else ())
+        rows = self._read(_name(identity)[:3], identity)
         # Estimates that came with observations: the last few.
         stored = list(dict.fromkeys(row.linear_s for row in rows if row.linear_s))[-3:]
         history.known += tuple(map(claim, stored))
@@ -468,10 +464,7 @@ class Memory:
             history.add(_see(row))
         return history
 
-    def _read(
-        self, most: int, digest: str, device_id: str, driver: str,
-        launch: LaunchIdentity | None = None,
-    ) -> Sequence[Any]:  # fmt: skip
+    def _read(self, kernel: tuple[str, ...], launch: LaunchIdentity | None = None) -> Sequence[Any]:
         """Read the newest rows of a kernel's launches on a device, or of one of them."""
         store = self.open(may_create=False)
         if store is None:
@@ -479,30 +472,25 @@ class Memory:
         from kernelcast.training_data.store.schema import Selection, dump_ndrange
 
         wanted = Selection(
-            kernel_digests=(digest,), device_ids=(device_id,), drivers=(driver,),
+            kernel_digests=kernel[:1], device_ids=kernel[1:2], drivers=kernel[2:],
+            ndranges=(dump_ndrange(launch.ndrange),) if launch and launch.ndrange else (),
+            arguments_digests=(launch.arguments_digest,) if launch else (),
             origins=(Origin.OBSERVED, Origin.COLLECTED),
             without_flags=frozenset({ObservationFlag.CONTAMINATED}),
         )  # fmt: skip
-        if launch is not None and launch.ndrange is not None:
-            ndranges = (dump_ndrange(launch.ndrange),)
-            arguments = (launch.arguments_digest,)
-            wanted = replace(wanted, ndranges=ndranges, arguments_digests=arguments)
-        return store.read_newest(wanted, _COLUMNS, most=most)
+        return store.read_newest(wanted, _COLUMNS, most=400)
 
-    def _read_sizes(self, digest: str, device_id: str, driver: str) -> dict[SizeKey, LaunchHistory]:
+    def _read_sizes(self, kernel: tuple[str, ...]) -> dict[SizeKey, LaunchHistory]:
         """Read what was observed of all launches of a kernel on its device, with its driver."""
         found: dict[SizeKey, LaunchHistory] = {}
-        for row in self._read(400, digest, device_id, driver):
+        for row in self._read(kernel):
             from kernelcast.training_data.store.schema import load_mapping, load_ndrange
 
             ndrange = load_ndrange(row.ndrange)
             if ndrange is not None and ndrange.local_size is not None:
                 key = (ndrange, row.arguments_digest)
-                if key not in found:
-                    found[key] = LaunchHistory(
-                        instructions=load_mapping(row.parameters).get(INSTRUCTIONS)
-                    )
-                found[key].add(_see(row))
+                told = load_mapping(row.parameters).get(INSTRUCTIONS)
+                found.setdefault(key, LaunchHistory(instructions=told)).add(_see(row))
         return found
 
 
@@ -520,7 +508,7 @@ def _see(row: Any) -> Seen:  # noqa: ANN401 - a row of the store
     )
 
 
-def _name(identity: LaunchIdentity) -> Hashable:
+def _name(identity: LaunchIdentity) -> tuple[str, str, str, NDRange | None, str]:
     """Name a launch by what its key is made of: a key takes longer to make than to look up."""
     kernel, device = identity.kernel, identity.device
     return (kernel.digest, device.id, device.driver, identity.ndrange, identity.arguments_digest)
