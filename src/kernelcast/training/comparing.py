@@ -60,9 +60,9 @@ def compare_table(
         noise=dict(zip(table.keys.tolist(), table.noise.tolist(), strict=True)),
         resamples=resamples,
     )
-    worst = tuple(_explain_worst(table, comparison, settings, explained, report))
-    comparison = replace(comparison, explained=worst)
     judged = choose_rows(table, settings.rows)
+    worst = tuple(_explain_worst(judged, comparison, settings, explained, report))
+    comparison = replace(comparison, explained=worst)
     frame = judged.frame
     signs = {name: judged.column(column) for name, column in _SIGNS.items()}
     limiters = frame.filter(regex=f"{_LIMITER}$").dropna(how="all").idxmax(axis=1).astype(str)
@@ -174,7 +174,7 @@ def _cut(values: npt.NDArray[np.float64], limits: Sequence[float], what: str) ->
 
 
 def _explain_worst(
-    table: TrainingTable, comparison: Comparison, settings: ValidationSettings, most: int,
+    judged: TrainingTable, comparison: Comparison, settings: ValidationSettings, most: int,
     report: Report,
 ) -> Iterator[ExplainedError]:  # fmt: skip
     """Explain the kernels that the learned one of two models errs most on, device by device."""
@@ -182,7 +182,6 @@ def _explain_worst(
     learned = next((one for one in models if one.learner), None)
     if learned is None:
         return
-    judged = choose_rows(table, settings.rows)
     labels = label_rows(judged, settings.split)
     error_of = "second_error" if learned is models[0] else "first_error"
     worst = [
