@@ -148,24 +148,19 @@ def read_compiler_facts(session: DeviceSession, kernel: Kernel, ndrange: NDRange
     with session.lock:
         built = session.whole_kernel(kernel)
         local_size = choose_local_size(session, built.kernel, ndrange).known_local_size
-        # What an index space adds is its local size: others are told without a question.
-        known = session.compiler_facts
-        key = kernel.digest, local_size
-        if key not in known:
-            # of its own: the session's may hold local arguments, which would count as declared
-            compiled = get_kernel(built.program, kernel)
-            ptx = {}
-            # Others are not asked: PoCL compiles the kernel once more for each work-group size to
-            # make a binary (63 ms for two lines).
-            if NVIDIA_COMPILER in session.description.extensions:
-                ptx = parse_ptx(read_binary(built.program, session.device), kernel.name)
-            known[key] = CompilerFacts(
-                **_take_facts(ptx, TraitSource.COMPUTED)
-                | _take_facts(read_compiler_statistics(session, kernel), TraitSource.REPORTED)
-                | _ask_driver(session, compiled)
-                | _ask_sub_groups(session, compiled, local_size)
-            )
-        return known[key]
+        # of its own: the session's may hold local arguments, which would count as declared
+        compiled = get_kernel(built.program, kernel)
+        ptx = {}
+        # Others are not asked: PoCL compiles the kernel once more for each work-group size to make
+        # a binary (63 ms for two lines).
+        if NVIDIA_COMPILER in session.description.extensions:
+            ptx = parse_ptx(read_binary(built.program, session.device), kernel.name)
+        return CompilerFacts(
+            **_take_facts(ptx, TraitSource.COMPUTED)
+            | _take_facts(read_compiler_statistics(session, kernel), TraitSource.REPORTED)
+            | _ask_driver(session, compiled)
+            | _ask_sub_groups(session, compiled, local_size)
+        )
 
 
 _NAMES = frozenset(field.name for field in fields(CompilerFacts))

@@ -16,7 +16,7 @@ import numpy as np
 from cachetools import LRUCache, cachedmethod
 
 from kernelcast.records.arguments import Parameter
-from kernelcast.records.device import CompilerFacts, DeviceDescription, DeviceKind, SaturationPoint
+from kernelcast.records.device import DeviceDescription, DeviceKind, SaturationPoint
 from kernelcast.records.errors import (
     BrokenDeviceError,
     CompileError,
@@ -197,7 +197,6 @@ class DeviceSession:
         self.saturation_points: dict[tuple[str, tuple[int, ...]], SaturationPoint] = {}
         self.chosen_local_sizes: dict[tuple[int, ...], tuple[int, ...]] = {}
         self.build_logs: dict[str, dict[str, int]] = {}
-        self.compiler_facts: LRUCache[tuple[str, tuple[int, ...]], CompilerFacts] = LRUCache(256)
         self.build_times_s: dict[str, float] = {}
         """What the compiler took for each kernel as it is, by its digest."""
         self.building_s = 0.0
