@@ -380,7 +380,7 @@ class Frame:
                 status=status,
                 seconds=round(seconds, 6),
                 client=(scope.get("client") or (None,))[0],
-                caller=state.get("caller"),
+                caller=getattr(state.get("caller"), "name", None),
             )
 
     def _check(self, scope: Scope, headers: Headers) -> None:

@@ -18,7 +18,6 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.staticfiles import NotModifiedResponse, StaticFiles
 
-from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import AuditRecord, Scope
 from kernelcast.service.authentication import Caller
 from kernelcast.service.errors import ApiError, refuse_text
@@ -47,21 +46,14 @@ async def identify(request: Request) -> Caller:
 
     A request that was looked at before its body was read is not asked again.
     """
-    known: Caller | Exception | None = getattr(request.state, "identified", None)
-    if known is None:
+    caller: Caller | None = getattr(request.state, "caller", None)
+    if caller is None:
         service, authorization = get_service(request), request.headers.get("authorization")
         token = None if is_of_api(request) else read_token(request)
         if authorization is None and token is not None and service.settings.needs_tokens:
             authorization = f"Bearer {token}"
-        try:
-            known = await service.authenticator.identify(authorization)
-        except (ApiError, KernelcastError) as error:
-            known = error
-        request.state.identified = known
-    if isinstance(known, Exception):
-        raise known
-    request.state.caller = known.name
-    return known
+        caller = request.state.caller = await service.authenticator.identify(authorization)
+    return caller
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,12 +211,11 @@ class Estimating:
         if not self.refinable or any(one.length for one in self._queues.values()):
             return 0.0
         key, ask = self.refinable.popitem()
-        device_id, started_s = ask.device.id, time.perf_counter()
+        device_id, started_s, is_open = ask.device.id, time.perf_counter(), False
         try:
             is_open = await self.refine(ask)
         except Exception as error:  # noqa: BLE001 - it goes on with others, whatever it is
             log("a refinement failed", level=30, device=device_id, error=repr(error))
-            is_open = False
         taken_s = time.perf_counter() - started_s
         self._metrics.refinements.labels(device_id).inc()
         self._metrics.refining_s.labels(device_id).inc(taken_s)
@@ -229,10 +228,7 @@ class Estimating:
         kept = self._find_standing(ask)
         if kept is None or kept.answer.refine is None:
             return False
-        try:
-            found = await self.queue_of(ask.device.id).run_if_idle(kept.answer.refine)
-        except KernelcastError:  # who asks again is told
-            return False
+        found = await self.queue_of(ask.device.id).run_if_idle(kept.answer.refine)
         if found is None:
             return True
         self._kept[ask.key] = self._note(ask, found, kept.bucket, kept.stamp, kept.ends_s)

@@ -160,9 +160,7 @@ class Service:
         self.stopping.set()
         for one in self._tasks:
             one.cancel()
-        for one in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await one
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         self.estimating.close()
         await self.answers.flush()
         await asyncio.to_thread(self.backend.close)

@@ -102,11 +102,10 @@ async def sign_in(request: Request, form: SentForm, service: OurService) -> Resp
     """Take a token; a wrong one counts as everywhere."""
     token, wanted = form.first("token"), _choose_next(form.first("next"))
     try:
-        caller = await service.authenticator.identify(f"Bearer {token}")
+        request.state.caller = await service.authenticator.identify(f"Bearer {token}")
     except ApiError as error:
         values = {"next": wanted, "error": error.message}
         return render(request, "sign_in.html", values, status=error.status)
-    request.state.caller = caller.name
     answer = RedirectResponse(wanted, HTTPStatus.SEE_OTHER)
     answer.set_cookie(value=token, **describe_cookie(request))
     return answer

@@ -71,8 +71,7 @@ def render(
 
     One with an ``error``, or ``errors`` of fields, has the status 422 unless another one is given.
     """
-    found = getattr(request.state, "identified", None)
-    caller = found if isinstance(found, Caller) else None
+    caller: Caller | None = getattr(request.state, "caller", None)
     scopes = frozenset() if caller is None else caller.scopes
     shared = {
         "service": get_service(request),
