@@ -22,7 +22,6 @@ from kernelcast.launches.source_check import (
     tell_sizes,
 )
 from kernelcast.records.arguments import Access, HeldBuffer
-from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, NDRangeError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
@@ -82,18 +81,13 @@ class LiveLaunch:
     """The device, in the program's own context."""
     values: tuple[KernelArgument, ...]
 
-    @property
-    def device(self) -> DeviceDescription:
-        """The queue's device."""
-        return self.session.description
-
     def hold(self, *, inferred: Sequence[Access | None]) -> AbstractContextManager[OpenCLLaunch]:
         """Prepare the launch; the buffers stay as they are, work-groups write to copies."""
         kernel, ndrange = self.problem.kernel, self.problem.ndrange
         parameters = self.session.whole_kernel(kernel).parameters
         pairs = zip(parameters, inferred, strict=True)
         accesses = [infer_access(parameter, known) for parameter, known in pairs]
-        with explained_errors(kernel, self.device):
+        with explained_errors(kernel, self.session.description):
             reach = find_reach(self.problem)
             copies = ScratchArguments(self.session.buffers, self.values, accesses, reach)
         return OpenCLLaunch(self.session, kernel, ndrange, copies)

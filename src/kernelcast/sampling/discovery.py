@@ -73,7 +73,9 @@ def choose_device(
 def describe_device(device: cl.Device, *, taken: Iterable[str] = ()) -> DeviceDescription:
     """Ask the driver about one device; an equal one's id gets ``-2``, ``-3`` and so on."""
     extensions = frozenset(device.extensions.split())
-    part = _name_part(device)
+    root = list_ancestors(device)[-1]
+    # How many compute units of a device a sub-device has; nothing of a whole device.
+    part = "" if root is device else f"{device.max_compute_units} of {root.max_compute_units}"
     # Make ``platform-device-digest``, of a sub-device with its part before the digest.
     taken = frozenset(taken)
     digest = hashlib.sha256(_identity(device).encode()).hexdigest()[:4]
@@ -131,12 +133,6 @@ def list_ancestors(device: cl.Device) -> list[cl.Device]:
     while (parent := _query(found[-1], "parent_device", default=None)) is not None:
         found.append(cast("cl.Device", parent))
     return found
-
-
-def _name_part(device: cl.Device) -> str:
-    """Say how many compute units of a device a sub-device has; nothing of a whole device."""
-    root = list_ancestors(device)[-1]
-    return "" if root is device else f"{device.max_compute_units} of {root.max_compute_units}"
 
 
 def _name_fully(device: cl.Device) -> str:

@@ -161,7 +161,8 @@ class RequestReader:
             from kernelcast.predictor.answering.measuring import LiveObjects, sketch_live
 
             live = describe_live(launch) if asks_device else None
-            problem, own = (live.problem, live.device) if live else sketch_live(launch)
+            told = (live.problem, live.session.description) if live else sketch_live(launch)
+            problem, own = told
             named = device.id if isinstance(device, DeviceDescription) else device
             if named is not None and not own.id.startswith(named):
                 msg = f"device {named}: the launch's queue is on {own.id}; leave the device out"
