@@ -336,11 +336,8 @@ class Estimating:
         except (KernelcastError, ApiError, TimeoutError) as error:
             is_late = isinstance(error, TimeoutError)
             why = "the analytic model is not ready in time" if is_late else message_of(error)
-            raise TurnMissedError(
-                cause.status, cause.code,
-                f"{cause.message}; without running work-groups there is no answer: {why}",
-                detail=cause.detail, retry_after_s=cause.retry_after_s,
-            ) from error  # fmt: skip
+            cause.message += f"; without running work-groups there is no answer: {why}"
+            raise cause from error
         return Answer(estimate=explain_unsampled(estimate, cause.message), recording=None)
 
     async def _model(self, ask: Ask) -> Answer:

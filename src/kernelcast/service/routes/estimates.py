@@ -213,13 +213,7 @@ async def estimate(asked: EstimateRequest, call: Reader) -> Response:
         return JSONResponse(content)
     # With a wait the same request may succeed later.
     first = max(errors, key=lambda one: one.retry_after_s or 0)
-    raise ApiError(
-        first.status,
-        first.code,
-        first.message,
-        detail=content,
-        retry_after_s=first.retry_after_s,
-    )
+    raise replace(first, detail=content)
 
 
 @router.post("/observations", tags=["estimates"])
