@@ -160,16 +160,16 @@ def fit_rate(base: HitRates, function: str, cases: Sequence[Case], quantity: str
 
 def fit_exposure(cases: Sequence[Case], *, is_translated: bool) -> LimiterConstants:
     """Fit the exposure of L1's cycles to times; page misses are known from one family alone."""
-    base = FITTED if is_translated else replace(FITTED, translation={})
+    unknown: dict[str, Any] = {} if is_translated else {"translation": (np.inf, 0.0)}
     asked = [ask(one) for one in cases]
 
     def change(x: Sequence[float]) -> LimiterConstants:
         wavefronts, lines = np.abs(x)
-        return replace(base, exposed_wavefronts=float(wavefronts), exposed_lines=float(lines))
+        return replace(FITTED, exposed_wavefronts=float(wavefronts), exposed_lines=float(lines))
 
     def measure(x: Sequence[float]) -> float:
         constants = change(x)
-        given = read_rates(describe("V100"), constants)
+        given = replace(read_rates(describe("V100"), constants), **unknown)
         times_s = (
             LimiterModel(case.launch, answer.moved, given).assess().seconds
             for case, answer in zip(cases, asked, strict=True)

@@ -244,8 +244,6 @@ class LimiterConstants:
     saturation, latency, translation, tail, launch and the rest."""
     bandwidths: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Bytes per second of L2 and DRAM by machine id, in place of the description's."""
-    translation: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """See `GpuRates`, by machine id."""
 
 
 # Fitted to the run times of 20 local sizes of a 25-point stencil on a V100; overlap_power is the
@@ -255,7 +253,6 @@ FITTED = LimiterConstants(
     exposed_wavefronts=0.965,
     exposed_lines=0.447,
     overlap_power=2.4,
-    translation={"v100": (73.0, 46e-9)},
 )
 # Ernst et al., JPDC 2022, with the bandwidths of its implementation.
 PAPER_2022 = LimiterConstants(
@@ -390,10 +387,7 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
         )
         clock_hz = gpu.l1_bytes_per_s / gpu.compute_units / _BYTES_PER_CYCLE
     pages, miss = (machine.costs.get(f"translation_{name}") for name in ("pages_count", "miss_s"))
-    translation = constants.translation.get(machine.id, (math.inf, 0.0))
-    if pages is not None and miss is not None:
-        translation = pages.value, miss.value
-    elif machine.id not in constants.translation:
+    if pages is None or miss is None:
         notes.append("address translation: not known of this machine, left out")
     # The paper's constants stay the paper's.
     own = None if constants.is_paper else machine.costs.get("overlap_power")
@@ -409,7 +403,7 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
         instructions={one.name: one for one in machine.instructions},
         costs={name: one.value for name, one in machine.costs.items()},
         launch_s=min(known, default=_LAUNCH_S),
-        translation=translation,
+        translation=(pages.value, miss.value) if pages and miss else (math.inf, 0.0),
         overlap_power=constants.overlap_power if own is None else own.value,
         notes=tuple(notes),
     )
