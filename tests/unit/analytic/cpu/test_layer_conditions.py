@@ -245,9 +245,7 @@ def test_masks_are_for_the_innermost_loop() -> None:
 
 
 @pytest.mark.parametrize("predict", [predict_by_layers, predict_by_simulation])
-def test_a_step_may_be_set_later(
-    predict: Callable[..., CacheVolumes],
-) -> None:
+def test_a_step_may_be_set_later(predict: Callable[..., CacheVolumes]) -> None:
     """A loop that steps by a constant is the loop that steps by its value."""
     tile = (
         "double a[N][N], b[N][N]; for (int ii = 0; ii < N; ii += {step}) for (int j = 0; j < N; "

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.analytic.cpu.estimate import estimate_cpu
-from kernelcast.analytic.cpu.opencl.device import INTEL, POCL, RUSTICL, read_device
+from kernelcast.analytic.cpu.opencl.device import read_device
 from kernelcast.expressions.accesses import AccessKind, ModelledLaunch
 from kernelcast.features.vector import combine
 from kernelcast.records.device import Trait, TraitSource
@@ -22,6 +22,8 @@ from kernelcast.records.operations import (
 )
 from support.accesses import make_access, record
 from support.opencl_cpu import TRIAD, make_launch, make_machine
+
+INTEL, POCL, RUSTICL = "Intel(R) OpenCL", "Portable Computing Language", "rusticl"
 
 
 def test_streams_are_limited_by_memory() -> None:

@@ -21,8 +21,6 @@ _USUAL_LANES = 8
 _NEARLY = 1.05
 """Tolerance of ratios that tell how many lanes and cores there are."""
 
-INTEL, POCL, RUSTICL = "Intel(R) OpenCL", "Portable Computing Language", "rusticl"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionCosts:
