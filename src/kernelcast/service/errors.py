@@ -115,12 +115,10 @@ def refuse_unknown(what: str, name: str) -> NoReturn:
     raise ApiError(HTTPStatus.NOT_FOUND, f"unknown_{what}", f"there is no {what} {name!r}")
 
 
-def refuse_amount(what: str, count: int, most: int) -> NoReturn:
-    raise ApiError(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"too_many_{what}",
-        f"{count} {what} in one request; send at most {most} at once",
-    )
+def check_amount(what: str, count: int, most: int) -> None:
+    if count > most:
+        told = f"{count} {what} in one request; send at most {most} at once"
+        raise ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"too_many_{what}", told)
 
 
 def refuse_text() -> NoReturn:

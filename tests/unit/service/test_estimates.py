@@ -78,13 +78,13 @@ def test_one_device_that_fails_does_not_take_the_others_answers(
     assert second["seconds"] > 0
 
 
+@pytest.mark.parametrize("sampling", ["never", "auto"])
 def test_as_many_problems_as_a_request_may_have_are_answered(
-    client: TestClient, backend: FakeBackend, problem: Plain
+    client: TestClient, backend: FakeBackend, problem: Plain, sampling: str
 ) -> None:
-    """Models answer one after the other; none is refused because others of the request wait."""
     backend.is_calibrated = True
-    problems = [{"problem": {**problem, "name": f"number {number}"}} for number in range(64)]
-    asked = {"problems": problems, "devices": [FIRST], "sampling": "never"}
+    problems = [{"problem": {**problem, "global_size": [64 * one]}} for one in range(1, 65)]
+    asked = {"problems": problems, "devices": [FIRST], "sampling": sampling}
     answers = client.post("/v1/estimates", json=asked).json()["estimates"]
     assert [one.get("error") for one in answers] == [None] * 64
 

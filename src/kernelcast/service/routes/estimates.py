@@ -21,7 +21,8 @@ from kernelcast.records.problem import DeviceIdentity, Problem
 from kernelcast.records.service_state import Scope
 from kernelcast.service.backend import Ask
 from kernelcast.service.dependencies import Admin, Call, Observer, Reader, Route
-from kernelcast.service.errors import ApiError, refuse_amount, refuse_unknown
+from kernelcast.service.errors import ApiError, check_amount, refuse_unknown
+from kernelcast.service.estimating import Outcome
 from kernelcast.service.observing import Named
 from kernelcast.service.schemas import (
     EXAMPLE,
@@ -206,34 +207,35 @@ async def estimate(asked: EstimateRequest, call: Reader) -> Response:
     answer; where none can, the status is the first one's.
     """
     asks = await list_asks(asked, call)
-    outcomes = await asyncio.gather(*map(call.service.estimating.answer, asks))
+    # A request's own launches fill no queue.
+    turns = asyncio.Semaphore(max(1, call.service.settings.limits.queue))
+
+    async def answer(ask: Ask) -> Outcome:
+        async with turns:
+            return await call.service.estimating.answer(ask)
+
+    outcomes = await asyncio.gather(*map(answer, asks))
     errors = [error for _, error in outcomes if error is not None]
     content = {"estimates": [answer for answer, _ in outcomes]}
     if len(errors) < len(outcomes):
         return JSONResponse(content)
     # With a wait the same request may succeed later.
-    first = max(errors, key=lambda one: one.retry_after_s or 0)
-    raise replace(first, detail=content)
+    raise replace(max(errors, key=lambda one: one.retry_after_s or 0), detail=content)
 
 
 @router.post("/observations", tags=["estimates"])
 async def observe(asked: ObservationsRequest, call: Observer) -> ObservationsOut:
     """Tell how long launches have really taken; they are stored when the answer comes."""
     service = call.service
-    most = service.settings.limits.observations
-    if len(asked.observations) > most:
-        refuse_amount("observations", len(asked.observations), most)
+    check_amount("observations", len(asked.observations), service.settings.limits.observations)
     # Find each device once: a batch is often of one.
     names = {one.device for one in asked.observations if isinstance(one.device, str)}
     devices = {name: (await service.devices.choose([name]))[0] for name in names}
     reported: list[Named] = []
     for one in asked.observations:
-        given = one.device
-        problem = await _find_problem(one, service)
-        if isinstance(given, str):
-            reported.append((one, *problem, devices[given]))
-        else:
-            reported.append((one, *problem, DeviceIdentity(**given.model_dump())))
+        given, problem = one.device, await _find_problem(one, service)
+        device = devices[given] if isinstance(given, str) else DeviceIdentity(**given.model_dump())
+        reported.append((one, *problem, device))
     return await service.observing.take(reported, call.caller.name)
 
 
@@ -242,11 +244,9 @@ async def list_asks(asked: EstimateRequest, call: Call) -> Sequence[Ask]:
     service, caller = call.service, call.caller
     limits = service.settings.limits
     refs: Sequence[ProblemRef] = asked.problems or [asked]
-    if len(refs) > limits.problems:
-        refuse_amount("problems", len(refs), limits.problems)
+    check_amount("problems", len(refs), limits.problems)
     devices = await service.devices.choose(asked.devices)
-    if len(devices) > limits.devices:
-        refuse_amount("devices", len(devices), limits.devices)
+    check_amount("devices", len(devices), limits.devices)
     usual, may_run = service.settings.least_gain, Scope.RUN in caller.scopes
     wants_run = asked.sampling == "auto"
     settings = EstimateSettings(
