@@ -34,7 +34,7 @@ PUBLISHED: Final[Mapping[str, tuple[float, float | None, float]]] = {
 """Every device of the paper: mean errors of the linear and the learned model as shares, None where
 there was none, and mean sampling time over the kernels' time, which the paper gives for NVIDIA
 (8 %) and AMD (15 %) as a whole."""
-_PUBLISHED_CLASSES: Final = {
+PUBLISHED_CLASSES: Final = {
     "GTX 280": ((0.0188, 0.0236, -0.0048), (0.0665, 0.0313, 0.0350), (0.2124, 0.1867, 0.0257)),
     "GTX 580": ((0.0203, 0.0213, -0.0010), (0.0759, 0.0657, 0.0101), (0.1846, 0.1341, 0.0506)),
 }
@@ -159,7 +159,7 @@ def _tabulate_classes(report: ValidationReport, device: str) -> Table:
     groups = pluralise(report.split)
     columns = {"error of\nlinear": "text", groups: "whole"}
     columns |= dict.fromkeys((one.model for one in scores), "number")
-    for name in _PUBLISHED_CLASSES:
+    for name in PUBLISHED_CLASSES:
         columns |= {f"{name} (paper)\n{what}": "number" for what in ("linear", "learned", "gain")}
     rows: list[list[Value]] = []
     for place, ours in enumerate(scores[0].classes if scores else ()):
@@ -170,7 +170,7 @@ def _tabulate_classes(report: ValidationReport, device: str) -> Table:
                 cells.append(NOTHING)
             else:
                 cells.append(f"{format_error(error)} ({format_points(plain - error)})")
-        for classes in _PUBLISHED_CLASSES.values():
+        for classes in PUBLISHED_CLASSES.values():
             linear, learned, gain = classes[place]
             cells += [format_error(linear), format_error(learned), f"{gain * 100:+.2f}"]
         rows.append(cells)
