@@ -114,14 +114,14 @@ def test_never_answers_nonsense(times_s: list[float]) -> None:
 
 
 @given(
-    others=st.lists(st.floats(0.95, 1.05), min_size=3, max_size=12),
+    others=st.lists(st.floats(0.97, 1.03), min_size=3, max_size=12),
     exponent=st.floats(-6, 6),
     place=st.floats(0, 1),
 )
 def test_a_poisoned_observation_moves_an_answer_by_less_than_its_interval(
     others: list[float], exponent: float, place: float
 ) -> None:
-    """Wherever it comes among others, and however wrong it is."""
+    """Wherever it comes among others of which none sticks out, and however wrong it is."""
     clean, poisoned = LaunchHistory(), LaunchHistory()
     see(clean, *others)
     where = round(place * len(others))
