@@ -228,8 +228,7 @@ class Answers:
         return self.memory.find(identity) if request.remembers else KnownLaunch(identity=identity)
 
     def _refresh(self, known: KnownLaunch) -> None:
-        history = known.history
-        if history is not None and time.monotonic() > known.recalled_s + 5.0:
+        if (history := known.history) is not None and time.monotonic() > known.recalled_s + 5.0:
             known.recalled_s = time.monotonic()  # other processes observe too
             with suppress(KernelcastError):
                 for seen in history.list_missing(self.memory.recall(known.identity)):

@@ -475,6 +475,7 @@ class Memory:
             kernel_digests=kernel[:1], device_ids=kernel[1:2], drivers=kernel[2:],
             ndranges=(dump_ndrange(launch.ndrange),) if launch and launch.ndrange else (),
             arguments_digests=(launch.arguments_digest,) if launch else (),
+            launch_keys=(launch.key,) if launch and not launch.ndrange else (),
             origins=(Origin.OBSERVED, Origin.COLLECTED),
             without_flags=frozenset({ObservationFlag.CONTAMINATED}),
         )  # fmt: skip
